@@ -256,6 +256,8 @@ func TestTheFeedHasLocationsOnlyWhereEMANENeedsThem(t *testing.T) {
 		"pathloss of the scenario":               {byPath, compiled(t), false},
 		"pathloss computed from positions":       {byPosition, compiled(t), true},
 		"antenna profiles beside given pathloss": {byPath, directed(t), true},
+		"fading beside given pathloss":           {fading(), faded(t), true},
+		"a fading model beside given pathloss":   {constantFading("nakagami"), faded(t), true},
 	} {
 		feed, err := NewFeed(c.spec, c.s)
 		if err != nil {

@@ -23,6 +23,8 @@ const (
 	// CommEffectEvent has what EMANE's comm effect model does to the frames of links.
 	CommEffectEvent EventID = 103
 	ScheduleEvent   EventID = 105
+	// FadingSelectionEvent tells which fading a NEM applies to what it receives from others.
+	FadingSelectionEvent EventID = 106
 	// PathlossExEvent has pathlosses by frequency, which go before those of PathlossEvent.
 	PathlossExEvent EventID = 107
 )

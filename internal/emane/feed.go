@@ -23,7 +23,7 @@ type Feed struct {
 	cursor        *scenario.Cursor
 	members       []feedMember
 	hasPathlosses bool // the scenario has pathlosses, which are not computed from positions
-	needsLocation bool // EMANE computes pathlosses or antenna gains from locations
+	needsLocation bool // EMANE computes pathlosses, antenna gains or fading from locations
 	frequency     uint64
 	others        []uint64 // frequencies with pathlosses of their own
 	published     map[link]float64
@@ -31,9 +31,11 @@ type Feed struct {
 	antennas      *Antennas
 	pointed       map[int]*emanepb.AntennaProfile // as published, by NEM id
 	// effect of the links that the scenario has none for, with EMANE's comm effect model; nil for other models.
-	effect       *scenario.CommEffect
-	fromScenario bool // the scenario's comm effects hold
-	effects      map[link]scenario.CommEffect
+	effect        *scenario.CommEffect
+	fromScenario  bool // the scenario's comm effects hold
+	effects       map[link]scenario.CommEffect
+	selectsFading bool                     // a member's fading is by events
+	selected      map[link]scenario.Fading // as published
 }
 
 // link from one member to another by their indexes, at one of the other frequencies or at 0, the network's own.
@@ -54,7 +56,8 @@ type feedMember struct {
 // NewFeed makes the feed of a network's members from a scenario, which may be nil if no member moves. neighbours are the
 // members of the other networks of its spectrum, with NEM ids of their own.
 func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario, neighbours ...v1alpha1.Member) (*Feed, error) {
-	f := &Feed{published: map[link]float64{}, positions: map[int]*emanepb.Location{}, antennas: NewAntennas(spec, s), pointed: map[int]*emanepb.AntennaProfile{}}
+	f := &Feed{published: map[link]float64{}, positions: map[int]*emanepb.Location{}, antennas: NewAntennas(spec, s), pointed: map[int]*emanepb.AntennaProfile{},
+		selectsFading: anyFading(spec, func(model string) bool { return model == fadingByEvent }), selected: map[link]scenario.Fading{}}
 	if s != nil {
 		f.cursor = s.NewCursor()
 	}
@@ -79,7 +82,7 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario, neighbours .
 	if f.cursor != nil {
 		f.others = slices.DeleteFunc(f.cursor.PathlossFrequencies(), func(hertz uint64) bool { return hertz == f.frequency })
 	}
-	f.needsLocation = spec.Waveform.PHY() != nil && (!f.hasPathlosses || f.antennas != nil)
+	f.needsLocation = spec.Waveform.PHY() != nil && (!f.hasPathlosses || f.antennas != nil || Fades(spec))
 	if w := spec.Waveform.EMANE; w != nil && w.Model == v1alpha1.EMANECommEffect {
 		f.effect, f.effects = effectOf(w.Effect), map[link]scenario.CommEffect{}
 		f.fromScenario = spec.CommEffects && s != nil
@@ -110,7 +113,7 @@ func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, mor
 func (f *Feed) All() []Event { return f.events(true) }
 
 func (f *Feed) events(all bool) []Event {
-	events := slices.Concat(f.locations(all), f.pointings(all), f.commEffects(all))
+	events := slices.Concat(f.locations(all), f.pointings(all), f.commEffects(all), f.fadings(all))
 	if !f.hasPathlosses {
 		return events
 	}

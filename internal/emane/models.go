@@ -130,6 +130,13 @@ func CheckSettings(w *v1alpha1.WaveformSpec, path *field.Path) (errs field.Error
 		errs = append(errs, checkEffect(e, path.Child("effect"))...)
 	}
 	m, fromFields := modelOf(w), fieldsOf(w)
+	masks, wrong := masksOf(w.EMANE.SpectralMasks)
+	switch {
+	case w.EMANE.SpectralMasks != "" && w.PHY() == nil:
+		errs = append(errs, field.Forbidden(path.Child("spectralMasks"), "they are for models over EMANE's physical layer, and "+w.EMANE.Model+" has none: leave them out"))
+	case wrong != nil:
+		errs = append(errs, field.Invalid(path.Child("spectralMasks"), "", wrong.Error()))
+	}
 	check := func(parameters []v1alpha1.EMANEParameter, path *field.Path) {
 		for i, raw := range parameters {
 			at := path.Index(i)
@@ -137,6 +144,8 @@ func CheckSettings(w *v1alpha1.WaveformSpec, path *field.Path) (errs field.Error
 				errs = append(errs, field.NotSupported(at.Child("layer"), raw.Layer, layers))
 			} else if by := fromFields[layerParameter{raw.Layer, raw.Name}]; by != "" {
 				errs = append(errs, field.Invalid(at.Child("name"), raw.Name, by+" sets it: leave it out here"))
+			} else if wrong == nil {
+				errs = append(errs, checkMaskIndexes(&m, &raw, masks, at.Child("values"))...)
 			}
 		}
 	}

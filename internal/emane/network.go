@@ -188,7 +188,7 @@ func generate(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate, powerDBm 
 // propagation delay, and a receiver drops a burst that ends in the next slot. limited is false for networks whose
 // members' locations are not published, and for those with another model or a schedule that is wrong.
 func SlotReach(spec *v1alpha1.RadioNetworkSpec, profiles bool) (metres float64, limited bool) {
-	if spec.Waveform.TDMA == nil || readsPathlosses(spec) && !profiles {
+	if spec.Waveform.TDMA == nil || readsPathlosses(spec) && !profiles && !Fades(spec) {
 		return 0, false
 	}
 	schedule, err := Schedule(spec)

@@ -109,7 +109,7 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 	}
 	m := modelOf(&spec.Waveform)
 	files := []File{
-		{Name: Platform, Text: process.platform(int(member.NEM), address)},
+		{Name: Platform, Text: process.platform(int(member.NEM), address, hasMasks(&spec.Waveform))},
 		{Name: "nem.xml", Text: process.nem(&m)},
 		{Name: "transport.xml", Text: process.component("transport", process.transportLibrary(), m.transport(), nil)},
 	}
@@ -130,6 +130,13 @@ func Render(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, process Pr
 	}
 	if process.Antennas != nil {
 		files = append(files, process.Antennas.files(&process)...)
+	}
+	if hasMasks(&spec.Waveform) {
+		masks, err := maskFile(spec.Waveform.EMANE.SpectralMasks)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, masks)
 	}
 	return files, nil
 }
@@ -161,7 +168,7 @@ func (p Process) withDefaults() Process {
 // parameter of an EMANE component. field is that of a waveform's model which sets it, empty for what no field sets.
 type parameter struct{ name, value, field string }
 
-func (p *Process) platform(nem int, address netip.Prefix) []byte {
+func (p *Process) platform(nem int, address netip.Prefix, masks bool) []byte {
 	d := p.document("platform", "platform")
 	ttl := "1"
 	if p.HostOnly {
@@ -174,6 +181,9 @@ func (p *Process) platform(nem int, address netip.Prefix) []byte {
 		{name: "controlportendpoint", value: p.Control.String()}})
 	if p.Antennas != nil {
 		d.parameters(1, []parameter{{name: "antennaprofilemanifesturi", value: p.uri(AntennaManifest)}})
+	}
+	if masks {
+		d.parameters(1, []parameter{{name: "spectralmaskmanifesturi", value: p.uri(Masks)}})
 	}
 	d.line(1, "<nem id=\"%d\" definition=\"nem.xml\">", nem)
 	d.line(2, "<transport definition=\"transport.xml\">")
@@ -237,6 +247,9 @@ func phyParameters(spec *v1alpha1.RadioNetworkSpec, p *physical, gain []paramete
 		{"subid", strconv.Itoa(cmp.Or(int(p.SubID), 1)), "phy.subid"}, {"noisemode", noise(w.InterferenceCounted()), "interference"},
 		// Tables that are not read would cost time for each frame. Adaptive rates need the received power.
 		{"stats.receivepowertableenable", onOff(NewAdapter(w) != nil), ""}, {"stats.observedpowertableenable", "off", ""}}
+	if spec.FadingSelections {
+		parameters = append(parameters, parameter{fadingModel, fadingByEvent, ""})
+	}
 	if modelOf(w).transponders {
 		return append(parameters, parameter{"compatibilitymode", "2", "model"})
 	}

@@ -120,10 +120,11 @@ func (s *Scenario) HasPathloss() bool { return s.has(pathloss) || s.has(pathloss
 // HasPositions reports whether any position is known at any time.
 func (s *Scenario) HasPositions() bool { return s.has(position) }
 
-// CommEffects and AntennaEvents are names in OtherContents.
+// CommEffects, FadingSelections and AntennaEvents are names in OtherContents.
 const (
-	CommEffects   = "comm effects"
-	AntennaEvents = "antenna profiles"
+	CommEffects      = "comm effects"
+	FadingSelections = "fading selections"
+	AntennaEvents    = "antenna profiles"
 )
 
 // Antennas returns the platforms' profiles; nil for a scenario compiled without a manifest.
@@ -146,13 +147,16 @@ func (s *Scenario) OtherContents() (names []string) {
 	for _, x := range []struct {
 		kind kind
 		name string
-	}{{commEffect, CommEffects}, {fadingSelection, "fading selections"}, {antennaProfile, AntennaEvents}} {
+	}{{commEffect, CommEffects}, {fadingSelection, FadingSelections}, {antennaProfile, AntennaEvents}} {
 		if s.has(x.kind) && (x.kind != antennaProfile || s.index.antennas == nil) {
 			names = append(names, x.name)
 		}
 	}
 	return names
 }
+
+// HasFadingSelections reports whether the scenario ever says which fading a receiver applies to a transmitter.
+func (s *Scenario) HasFadingSelections() bool { return s.has(fadingSelection) }
 
 func (s *Scenario) has(k kind) bool {
 	return slices.ContainsFunc(s.index.classes, func(c class) bool { return c.kind == k })

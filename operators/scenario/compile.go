@@ -154,7 +154,7 @@ func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
 	has := s.Statistics()
 	return v1alpha1.ScenarioStatistics{Platforms: int32(has.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()),
 		Duration: v1alpha1.Duration(has.Duration.Round(time.Millisecond).String()), Pathloss: has.Pathloss, Positions: has.Positions,
-		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s))}
+		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s)), FadingSelections: s.HasFadingSelections()}
 }
 
 // sources reads a scenario's sources from ConfigMaps, of which it keeps only the last one.

@@ -3300,6 +3300,8 @@ export interface components {
                     /** @description UID is a type that holds unique ID values, including UUIDs. Because we don't ONLY use UUIDs, this is an alias to string. Being a type captures intent and helps make sure that UIDs and names do not get conflated. */
                     uid: string;
                 };
+                /** @description fadingSelections marks a network with engine emane whose scenario says which fading each receiver applies to which sender. */
+                fadingSelections?: boolean;
                 /** @description links that replace the waveform between two groups: those of the experiment, and those from the network's base. */
                 links?: {
                     /** @description corrupt is the share of frames that arrive with one wrong bit, drawn for each frame that was not lost. */
@@ -3617,6 +3619,8 @@ export interface components {
                             /** @description transmitPower of every radio, such as 37dBm or 5W; radios of the network may differ. */
                             transmitPower?: string;
                         };
+                        /** @description spectralMasks is the text of a spectral mask manifest of EMANE's, for radios whose phy has the parameter spectralmaskindex. */
+                        spectralMasks?: string;
                     };
                     /** @description link is a point-to-point style limit on every sender's egress, without positions and a shared medium. */
                     link?: {
@@ -4057,6 +4061,8 @@ export interface components {
                     antennaProfiles?: string;
                     /** @description duration from its first moment to its last. */
                     duration: string;
+                    /** @description fadingSelections is whether the scenario has fading selections, which EMANE applies. */
+                    fadingSelections?: boolean;
                     /** @description pathloss is whether the scenario has pathloss between platforms. */
                     pathloss: boolean;
                     /** @description platformNumbers are the platforms' numbers, ascending, as ranges: 1-24,101. */
@@ -4209,6 +4215,8 @@ export interface components {
                         /** @description transmitPower of every radio, such as 37dBm or 5W; radios of the network may differ. */
                         transmitPower?: string;
                     };
+                    /** @description spectralMasks is the text of a spectral mask manifest of EMANE's, for radios whose phy has the parameter spectralmaskindex. */
+                    spectralMasks?: string;
                 };
                 /** @description link is a point-to-point style limit on every sender's egress, without positions and a shared medium. */
                 link?: {

@@ -778,6 +778,8 @@ export interface components {
             interference?: string;
             /** @description pcr is the text of the model's pcr file. Without it every frame above the sensitivity is received; for bentpipe that is curve 1. */
             pcr?: string;
+            /** @description spectralMasks is the text of a spectral mask manifest of EMANE's, for radios whose phy has the parameter spectralmaskindex. */
+            spectralMasks?: string;
             /** @description effect of commeffect on the frames from each node to each other. */
             effect?: components["schemas"]["EMANEEffect"];
             /** @description parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here. */
@@ -2251,6 +2253,8 @@ export interface components {
             antennaProfiles?: string;
             /** @description antennaFileBytes is the size of the antenna profiles and their patterns as files of EMANE. */
             antennaFileBytes?: number;
+            /** @description fadingSelections is whether the scenario has fading selections, which EMANE applies. */
+            fadingSelections?: boolean;
             /** @description unknownSentences are the kinds of sentences that were ignored, with their number. */
             unknownSentences?: string[];
         };

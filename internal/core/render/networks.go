@@ -59,6 +59,7 @@ func RadioNetworks(in Input, waveforms map[string]v1alpha1.WaveformSpec, pods ma
 				Members:    members(in, network, waveforms[network.Name], pods),
 
 				CommEffects:          network.CommEffects,
+				FadingSelections:     in.Scenario.fades(network, waveforms[network.Name]),
 				TCPCongestionControl: e.Spec.TCPCongestionControl,
 			},
 		}

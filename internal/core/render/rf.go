@@ -216,7 +216,7 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	case network.Engine != v1alpha1.EngineEMANE || w.Model() == v1alpha1.ModelLink:
 		return nil
 	}
-	rendered := &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: *w, Radios: network.Radios}}
+	rendered := &v1alpha1.RadioNetwork{Spec: v1alpha1.RadioNetworkSpec{Waveform: *w, Radios: network.Radios, FadingSelections: c.scenario.fades(network, *w)}}
 	antennas := 0
 	for _, node := range c.topology.Nodes {
 		if a, on := node.Address(network.Name); on {
@@ -232,7 +232,19 @@ func (c *radioChecker) checkEMANE(network v1alpha1.Network, w *v1alpha1.Waveform
 	if len(errs) == 0 {
 		errs = checkEMANEFiles(rendered, path.Child("engine"), antennas, emaneFilesLimit)
 	}
-	return errs
+	return append(errs, c.checkFading(network, &rendered.Spec, path)...)
+}
+
+// checkFading finds networks of EMANE's that fade without positions. Networks that compute pathloss have them.
+func (c *radioChecker) checkFading(network v1alpha1.Network, rendered *v1alpha1.RadioNetworkSpec, path *field.Path) field.ErrorList {
+	if c.scenario == nil || c.scenario.Statistics.Positions || !emane.Fades(rendered) {
+		return nil
+	}
+	if p := rendered.Waveform.PHY().Pathloss; p != "" && p != v1alpha1.PathlossScenario {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, fmt.Sprintf("EMANE fades signals between positions only, and scenario %s has none: "+
+		"want location sentences in it, a Waveform with the parameter fading.model none, or engine native", c.scenario.Name))}
 }
 
 // CheckEngine finds networks whose engine is not installed.

@@ -143,6 +143,9 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 		"antenna patterns that have no room with EMANE": {edits: []string{"engine: native", "engine: emane"}, path: "spec.networks[1].engine",
 			change:  func(s *Scenario) { s.Statistics.AntennaProfiles, s.Statistics.AntennaFileBytes = "13", 1<<20 },
 			message: "EMANE's files of 4 nodes with their antenna patterns have"},
+		"fading without positions with EMANE": {edits: []string{"engine: native", "engine: emane"}, path: "spec.networks[1].engine",
+			change:  func(s *Scenario) { s.Statistics.FadingSelections, s.Statistics.Positions = true, false },
+			message: "EMANE fades signals between positions only, and scenario hills has none"},
 		"an antenna on the ground": {edits: []string{"bandwidth: 250kHz", "antennaHeight: 0m"}, path: "spec.networks[0].rfpipe.phy", message: "must be more than 0 m"},
 		"an antenna of its own on the ground": {edits: []string{"transmitPower: 50W", "antennaHeight: 0m"}, path: "spec.networks[0].radios[0].antennaHeight",
 			message: "must be more than 0 m"},
@@ -191,6 +194,29 @@ func TestAGainOfEMANEIsRefusedForNodesWithAntennaProfiles(t *testing.T) {
 		if c.refused == "" && len(errs) > 0 || c.refused != "" && (len(errs) != 1 || errs[0].Field != "spec.timeline[0].set[0].radio.antennaGain" || !strings.Contains(errs[0].Error(), c.refused)) {
 			t.Errorf("%s: found %v, want %q", name, errs, c.refused)
 		}
+	}
+}
+
+func TestNetworksOfEMANEHaveTheScenariosFadingAndOthersAWarning(t *testing.T) {
+	in := companyOf(t, strings.Replace(company, "rate: 175kbit}", "rate: 175kbit}\n    engine: emane", 1))
+	in.Scenario.Statistics.FadingSelections = true
+	known := companyWaveforms(in)
+	if errs := CheckRadioModels(&in.Experiment.Spec, in.Topology, known, in.Scenario); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+	for _, n := range RadioNetworks(in, known, map[string]types.UID{}) {
+		if want := n.Spec.Network == "vhf"; n.Spec.FadingSelections != want {
+			t.Errorf("%s has fading selections: %t, want %t", n.Spec.Network, n.Spec.FadingSelections, want)
+		}
+	}
+	const why = ".engine: Invalid value: \"native\": scenario hills has fading selections, which only engine emane applies"
+	said := fadingWarnings(&in.Experiment.Spec, known, in.Scenario)
+	if len(said) != 2 || said[0].Error() != "spec.networks[1]"+why || said[1].Error() != "spec.networks[2]"+why {
+		t.Errorf("warned of %v; want wide and mesh", said)
+	}
+	in.Scenario.Statistics.FadingSelections = false
+	if said := fadingWarnings(&in.Experiment.Spec, known, in.Scenario); len(said) > 0 {
+		t.Errorf("warned of %v without fading", said)
 	}
 }
 

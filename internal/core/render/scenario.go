@@ -49,6 +49,11 @@ func (s *Scenario) hasAntennaProfile(node topology.Node) bool {
 	return number != nil && s.Statistics.HasAntennaProfile(int(*number))
 }
 
+// fades reports whether the scenario says which fading EMANE applies in a network.
+func (s *Scenario) fades(network v1alpha1.Network, w v1alpha1.WaveformSpec) bool {
+	return s != nil && s.Statistics.FadingSelections && network.Engine == v1alpha1.EngineEMANE && w.PHY() != nil
+}
+
 // hasPosition reports whether a node has a position: that of its platform, or a fixed one.
 func hasPosition(s *Scenario, node topology.Node) bool {
 	return node.Position != nil || s.PlatformOf(node) != nil && s.Statistics.Positions

@@ -59,8 +59,8 @@ type slottedNetwork struct {
 	reach  float64
 	engine v1alpha1.Engine
 	path   *field.Path
-	// ifAntennas: that is so if the scenario, which is not known, has antenna profiles.
-	ifAntennas bool
+	// ifPlaced is whether EMANE does so only if the scenario, which is not known, has antenna profiles or fading.
+	ifPlaced bool
 	// unplaced is whether a member moves by a scenario that is not known.
 	unplaced bool
 }
@@ -73,15 +73,15 @@ func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavefo
 		}
 		n := slottedNetwork{engine: network.Engine, path: field.NewPath("spec", "networks").Index(i)}
 		n.Network, n.Until = network.Name, untilOf(spec, s)
-		rendered, antennas := &v1alpha1.RadioNetworkSpec{Waveform: waveform}, n.place(attached(t, network.Name, everyNode), s)
+		rendered, antennas := &v1alpha1.RadioNetworkSpec{Waveform: waveform, FadingSelections: s.fades(network, waveform)}, n.place(attached(t, network.Name, everyNode), s)
 		for _, node := range attached(t, network.Name, everyNode) {
-			rendered.Members = append(rendered.Members, v1alpha1.Member{Node: node.Name, NEM: node.NEM})
+			rendered.Members = append(rendered.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM})
 		}
 		var limited bool
 		if n.reach, limited = emane.SlotReach(rendered, antennas); !limited && n.unplaced {
-			n.reach, n.ifAntennas = emane.SlotReach(rendered, true)
+			n.reach, n.ifPlaced = emane.SlotReach(rendered, true)
 		}
-		if limited || n.ifAntennas {
+		if limited || n.ifPlaced {
 			found = append(found, n)
 		}
 	}
@@ -138,7 +138,7 @@ func (n *slottedNetwork) farthest(s *Scenario) (far Separation, known bool) {
 func checkSlotReach(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario) (errs field.ErrorList) {
 	for _, n := range slottedNetworks(spec, t, waveforms, s) {
 		far, known := n.farthest(s)
-		if n.ifAntennas || far.Metres <= n.reach {
+		if n.ifPlaced || far.Metres <= n.reach {
 			continue
 		}
 		when := ""
@@ -158,8 +158,8 @@ func slotReachWarnings(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wave
 			continue
 		}
 		when := ""
-		if n.ifAntennas && spec.Scenario != nil {
-			when = fmt.Sprintf("if scenario %s has antenna profiles, ", spec.Scenario.Ref)
+		if n.ifPlaced && spec.Scenario != nil {
+			when = fmt.Sprintf("if scenario %s has antenna profiles or fading, ", spec.Scenario.Ref)
 		}
 		found = append(found, field.Invalid(n.path, n.Network, fmt.Sprintf(
 			"%sEMANE drops bursts that fill their slots beyond %.1f km, by their propagation delay: each further kilometre needs 3.4us more slotOverhead", when, n.reach/1000)))

@@ -102,6 +102,7 @@ func TestSlotsOfEMANEHaveOverheadForTheDistanceOfNodesThatMove(t *testing.T) {
 	const refusal = "nodes veh and hq are 5.0 km apart at 5m0s, and EMANE drops bursts that fill their slots beyond 2.7 km, by their propagation delay: want a slotOverhead of at least 18µs"
 	const doubt = "EMANE drops bursts that fill their slots beyond 2.7 km"
 	aimed := v1alpha1.ScenarioStatistics{Duration: "19m", PlatformNumbers: "2", Positions: true, Pathloss: true, AntennaProfiles: "2", AntennaFileBytes: 100}
+	fading := v1alpha1.ScenarioStatistics{Duration: "19m", PlatformNumbers: "2", Positions: true, Pathloss: true, FadingSelections: true}
 	plain := v1alpha1.ScenarioStatistics{Duration: "19m", PlatformNumbers: "2", Positions: true, Pathloss: true}
 	for name, c := range map[string]struct {
 		overhead        v1alpha1.Duration
@@ -116,9 +117,10 @@ func TestSlotsOfEMANEHaveOverheadForTheDistanceOfNodesThatMove(t *testing.T) {
 		"an unknown scenario":                       {"10us", v1alpha1.PathlossFreeSpace, nil, false, "", doubt},
 		"pathloss of a scenario":                    {"10us", v1alpha1.PathlossScenario, &plain, true, "", ""},
 		"its pathloss and antenna profiles":         {"10us", v1alpha1.PathlossScenario, &aimed, true, refusal, ""},
+		"its pathloss and fading":                   {"10us", v1alpha1.PathlossScenario, &fading, true, refusal, ""},
 		"these with enough":                         {"18us", v1alpha1.PathlossScenario, &aimed, true, "", ""},
 		"these with distances that nobody measured": {"10us", v1alpha1.PathlossScenario, &aimed, false, "", doubt},
-		"pathloss of an unknown scenario":           {"10us", v1alpha1.PathlossScenario, nil, false, "", "if scenario leaving has antenna profiles, " + doubt},
+		"pathloss of an unknown scenario":           {"10us", v1alpha1.PathlossScenario, nil, false, "", "if scenario leaving has antenna profiles or fading, " + doubt},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var s *Scenario

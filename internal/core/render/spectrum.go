@@ -59,6 +59,7 @@ type spectrumGroup struct {
 type spectrumMember struct {
 	engine   v1alpha1.Engine
 	pathloss v1alpha1.PathlossSource
+	masks    string // of EMANE's, by whose numbers receivers know the masks of senders
 }
 
 func newSpectrumGroup(name string, path *field.Path, scenario *Scenario) *spectrumGroup {
@@ -71,7 +72,10 @@ func (g *spectrumGroup) add(network v1alpha1.Network, w *v1alpha1.WaveformSpec, 
 		g.broken = true
 		return field.Forbidden(path, fmt.Sprintf("is for radio models, and network %s has the model %s", network.Name, w.Model()))
 	}
-	m := spectrumMember{cmp.Or(network.Engine, v1alpha1.EngineNative), cmp.Or(w.PHY().Pathloss, v1alpha1.PathlossScenario)}
+	m := spectrumMember{cmp.Or(network.Engine, v1alpha1.EngineNative), cmp.Or(w.PHY().Pathloss, v1alpha1.PathlossScenario), ""}
+	if w.EMANE != nil {
+		m.masks = w.EMANE.SpectralMasks
+	}
 	if g.networks == 0 {
 		g.first = m
 	}
@@ -96,6 +100,8 @@ func (g *spectrumGroup) unlike(network v1alpha1.Network, m spectrumMember, p *v1
 		return fmt.Sprintf("its networks need one pathloss: network %s has %s, one before it %s", network.Name, m.pathloss, g.first.pathloss)
 	case m.engine != v1alpha1.EngineEMANE:
 		return ""
+	case m.masks != g.first.masks:
+		return fmt.Sprintf("EMANE knows a sender's spectral mask by its number: network %s needs the emane.spectralMasks of the networks before it", network.Name)
 	}
 	subID := cmp.Or(p.SubID, 1)
 	if other := g.subIDs[subID]; other != "" {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // crowded has two networks of one spectrum, and a link.
@@ -75,6 +77,26 @@ func TestEMANEsNetworksOfASpectrumNeedSubidsAndNodesOfTheirOwn(t *testing.T) {
 		errs := spectrumErrors(t, text)
 		if want == "" && len(errs) > 0 || want != "" && (len(errs) != 1 || !strings.HasSuffix(errs[0].Error(), want)) {
 			t.Errorf("%v; want %q", errs.ToAggregate(), want)
+		}
+	}
+}
+
+func TestEMANEsNetworksOfASpectrumHaveTheSameSpectralMasks(t *testing.T) {
+	text := strings.ReplaceAll(crowded, "    spectrum: low\n", "    engine: emane\n    spectrum: low\n")
+	text = strings.Replace(text, "networks: [vhf, relay, lan]", "networks: [vhf, lan]", 1)
+	text = strings.Replace(text, "networks: [vhf, relay]", "networks: [relay]", 1)
+	text = strings.Replace(text, "frequency: 300MHz, bandwidth: 250kHz", "subid: 7, frequency: 300MHz, bandwidth: 250kHz", 1)
+	in := companyOf(t, text)
+	for masks, want := range map[string]string{"<a/>": "", "<b/>": "network relay needs the emane.spectralMasks of the networks before it"} {
+		known := WaveformsOf(&in.Experiment.Spec, nil)
+		for name, text := range map[string]string{"vhf": "<a/>", "relay": masks} {
+			w := known[name]
+			w.EMANE = &v1alpha1.EMANESettings{SpectralMasks: text}
+			known[name] = w
+		}
+		errs := checkSpectra(&in.Experiment.Spec, in.Topology, known, nil)
+		if want == "" && len(errs) > 0 || want != "" && (len(errs) != 1 || !strings.HasSuffix(errs[0].Error(), want)) {
+			t.Errorf("%s: %v; want %q", masks, errs.ToAggregate(), want)
 		}
 	}
 }

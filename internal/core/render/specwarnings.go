@@ -21,10 +21,26 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	t, spec := in.Topology, &in.Experiment.Spec
 	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
 	warnings = append(warnings, slotReachWarnings(spec, t, waveforms, scenario)...)
+	warnings = append(warnings, fadingWarnings(spec, waveforms, scenario)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, requestWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
 	return append(warnings, scenarioWarnings(spec, scenario)...)
+}
+
+// fadingWarnings are about networks whose engine has no fading, although the scenario does.
+func fadingWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (warnings field.ErrorList) {
+	if scenario == nil || !scenario.Statistics.FadingSelections {
+		return nil
+	}
+	for i, network := range spec.Networks {
+		waveform := waveforms[network.Name]
+		if waveform.PHY() != nil && network.Engine != v1alpha1.EngineEMANE {
+			warnings = append(warnings, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("engine"), cmp.Or(network.Engine, v1alpha1.EngineNative),
+				fmt.Sprintf("scenario %s has fading selections, which only engine emane applies", scenario.Name)))
+		}
+	}
+	return warnings
 }
 
 // madeUpPositions are apps that report positions from nodes to which the scenario gives none.

@@ -80,6 +80,65 @@ func (Slot_Kind) EnumDescriptor() ([]byte, []int) {
 	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{17, 0}
 }
 
+type FadingSelection_Model int32
+
+const (
+	FadingSelection_NONE      FadingSelection_Model = 1
+	FadingSelection_NAKAGAMI  FadingSelection_Model = 2
+	FadingSelection_LOGNORMAL FadingSelection_Model = 3
+)
+
+// Enum value maps for FadingSelection_Model.
+var (
+	FadingSelection_Model_name = map[int32]string{
+		1: "NONE",
+		2: "NAKAGAMI",
+		3: "LOGNORMAL",
+	}
+	FadingSelection_Model_value = map[string]int32{
+		"NONE":      1,
+		"NAKAGAMI":  2,
+		"LOGNORMAL": 3,
+	}
+)
+
+func (x FadingSelection_Model) Enum() *FadingSelection_Model {
+	p := new(FadingSelection_Model)
+	*p = x
+	return p
+}
+
+func (x FadingSelection_Model) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FadingSelection_Model) Descriptor() protoreflect.EnumDescriptor {
+	return file_internal_emane_emanepb_event_proto_enumTypes[1].Descriptor()
+}
+
+func (FadingSelection_Model) Type() protoreflect.EnumType {
+	return &file_internal_emane_emanepb_event_proto_enumTypes[1]
+}
+
+func (x FadingSelection_Model) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Do not use.
+func (x *FadingSelection_Model) UnmarshalJSON(b []byte) error {
+	num, err := protoimpl.X.UnmarshalJSONEnum(x.Descriptor(), b)
+	if err != nil {
+		return err
+	}
+	*x = FadingSelection_Model(num)
+	return nil
+}
+
+// Deprecated: Use FadingSelection_Model.Descriptor instead.
+func (FadingSelection_Model) EnumDescriptor() ([]byte, []int) {
+	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{21, 0}
+}
+
 // Datagram on the event channel, behind its length in 16 bits.
 type Datagram struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1303,6 +1362,104 @@ func (x *Receive) GetFrequencyHertz() uint64 {
 	return 0
 }
 
+// FadingSelections are the data of events of kind 106.
+type FadingSelections struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Selections    []*FadingSelection     `protobuf:"bytes,1,rep,name=selections" json:"selections,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FadingSelections) Reset() {
+	*x = FadingSelections{}
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FadingSelections) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FadingSelections) ProtoMessage() {}
+
+func (x *FadingSelections) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FadingSelections.ProtoReflect.Descriptor instead.
+func (*FadingSelections) Descriptor() ([]byte, []int) {
+	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *FadingSelections) GetSelections() []*FadingSelection {
+	if x != nil {
+		return x.Selections
+	}
+	return nil
+}
+
+// FadingSelection is the fading of what the NEM that the event is for receives from one NEM.
+type FadingSelection struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	From          *uint32                `protobuf:"varint,1,req,name=from" json:"from,omitempty"`
+	Model         *FadingSelection_Model `protobuf:"varint,2,req,name=model,enum=vignette.emane.FadingSelection_Model" json:"model,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FadingSelection) Reset() {
+	*x = FadingSelection{}
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FadingSelection) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FadingSelection) ProtoMessage() {}
+
+func (x *FadingSelection) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FadingSelection.ProtoReflect.Descriptor instead.
+func (*FadingSelection) Descriptor() ([]byte, []int) {
+	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *FadingSelection) GetFrom() uint32 {
+	if x != nil && x.From != nil {
+		return *x.From
+	}
+	return 0
+}
+
+func (x *FadingSelection) GetModel() FadingSelection_Model {
+	if x != nil && x.Model != nil {
+		return *x.Model
+	}
+	return FadingSelection_NONE
+}
+
 // FrequencyPathlosses are the data of events of kind 107.
 type FrequencyPathlosses struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1313,7 +1470,7 @@ type FrequencyPathlosses struct {
 
 func (x *FrequencyPathlosses) Reset() {
 	*x = FrequencyPathlosses{}
-	mi := &file_internal_emane_emanepb_event_proto_msgTypes[20]
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1482,7 @@ func (x *FrequencyPathlosses) String() string {
 func (*FrequencyPathlosses) ProtoMessage() {}
 
 func (x *FrequencyPathlosses) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_emane_emanepb_event_proto_msgTypes[20]
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1495,7 @@ func (x *FrequencyPathlosses) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrequencyPathlosses.ProtoReflect.Descriptor instead.
 func (*FrequencyPathlosses) Descriptor() ([]byte, []int) {
-	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{20}
+	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FrequencyPathlosses) GetPathlosses() []*FrequencyPathloss {
@@ -1359,7 +1516,7 @@ type FrequencyPathloss struct {
 
 func (x *FrequencyPathloss) Reset() {
 	*x = FrequencyPathloss{}
-	mi := &file_internal_emane_emanepb_event_proto_msgTypes[21]
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1528,7 @@ func (x *FrequencyPathloss) String() string {
 func (*FrequencyPathloss) ProtoMessage() {}
 
 func (x *FrequencyPathloss) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_emane_emanepb_event_proto_msgTypes[21]
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1541,7 @@ func (x *FrequencyPathloss) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrequencyPathloss.ProtoReflect.Descriptor instead.
 func (*FrequencyPathloss) Descriptor() ([]byte, []int) {
-	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{21}
+	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FrequencyPathloss) GetFrom() uint32 {
@@ -1411,7 +1568,7 @@ type FrequencyPathloss_Entry struct {
 
 func (x *FrequencyPathloss_Entry) Reset() {
 	*x = FrequencyPathloss_Entry{}
-	mi := &file_internal_emane_emanepb_event_proto_msgTypes[22]
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1580,7 @@ func (x *FrequencyPathloss_Entry) String() string {
 func (*FrequencyPathloss_Entry) ProtoMessage() {}
 
 func (x *FrequencyPathloss_Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_emane_emanepb_event_proto_msgTypes[22]
+	mi := &file_internal_emane_emanepb_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1593,7 @@ func (x *FrequencyPathloss_Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FrequencyPathloss_Entry.ProtoReflect.Descriptor instead.
 func (*FrequencyPathloss_Entry) Descriptor() ([]byte, []int) {
-	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{21, 0}
+	return file_internal_emane_emanepb_event_proto_rawDescGZIP(), []int{23, 0}
 }
 
 func (x *FrequencyPathloss_Entry) GetFrequencyHertz() uint64 {
@@ -1546,7 +1703,18 @@ const file_internal_emane_emanepb_event_proto_rawDesc = "" +
 	"\tpower_dbm\x18\x04 \x01(\x01R\bpowerDbm\x12 \n" +
 	"\vdestination\x18\x05 \x01(\rR\vdestination\"2\n" +
 	"\aReceive\x12'\n" +
-	"\x0ffrequency_hertz\x18\x01 \x01(\x04R\x0efrequencyHertz\"X\n" +
+	"\x0ffrequency_hertz\x18\x01 \x01(\x04R\x0efrequencyHertz\"S\n" +
+	"\x10FadingSelections\x12?\n" +
+	"\n" +
+	"selections\x18\x01 \x03(\v2\x1f.vignette.emane.FadingSelectionR\n" +
+	"selections\"\x92\x01\n" +
+	"\x0fFadingSelection\x12\x12\n" +
+	"\x04from\x18\x01 \x02(\rR\x04from\x12;\n" +
+	"\x05model\x18\x02 \x02(\x0e2%.vignette.emane.FadingSelection.ModelR\x05model\".\n" +
+	"\x05Model\x12\b\n" +
+	"\x04NONE\x10\x01\x12\f\n" +
+	"\bNAKAGAMI\x10\x02\x12\r\n" +
+	"\tLOGNORMAL\x10\x03\"X\n" +
 	"\x13FrequencyPathlosses\x12A\n" +
 	"\n" +
 	"pathlosses\x18\x01 \x03(\v2!.vignette.emane.FrequencyPathlossR\n" +
@@ -1570,57 +1738,62 @@ func file_internal_emane_emanepb_event_proto_rawDescGZIP() []byte {
 	return file_internal_emane_emanepb_event_proto_rawDescData
 }
 
-var file_internal_emane_emanepb_event_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_internal_emane_emanepb_event_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_internal_emane_emanepb_event_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_internal_emane_emanepb_event_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_internal_emane_emanepb_event_proto_goTypes = []any{
 	(Slot_Kind)(0),                  // 0: vignette.emane.Slot.Kind
-	(*Datagram)(nil),                // 1: vignette.emane.Datagram
-	(*Events)(nil),                  // 2: vignette.emane.Events
-	(*Event)(nil),                   // 3: vignette.emane.Event
-	(*Locations)(nil),               // 4: vignette.emane.Locations
-	(*Location)(nil),                // 5: vignette.emane.Location
-	(*Position)(nil),                // 6: vignette.emane.Position
-	(*Velocity)(nil),                // 7: vignette.emane.Velocity
-	(*Orientation)(nil),             // 8: vignette.emane.Orientation
-	(*Pathlosses)(nil),              // 9: vignette.emane.Pathlosses
-	(*Pathloss)(nil),                // 10: vignette.emane.Pathloss
-	(*AntennaProfiles)(nil),         // 11: vignette.emane.AntennaProfiles
-	(*AntennaProfile)(nil),          // 12: vignette.emane.AntennaProfile
-	(*CommEffects)(nil),             // 13: vignette.emane.CommEffects
-	(*CommEffect)(nil),              // 14: vignette.emane.CommEffect
-	(*Schedule)(nil),                // 15: vignette.emane.Schedule
-	(*Structure)(nil),               // 16: vignette.emane.Structure
-	(*Frame)(nil),                   // 17: vignette.emane.Frame
-	(*Slot)(nil),                    // 18: vignette.emane.Slot
-	(*Transmit)(nil),                // 19: vignette.emane.Transmit
-	(*Receive)(nil),                 // 20: vignette.emane.Receive
-	(*FrequencyPathlosses)(nil),     // 21: vignette.emane.FrequencyPathlosses
-	(*FrequencyPathloss)(nil),       // 22: vignette.emane.FrequencyPathloss
-	(*FrequencyPathloss_Entry)(nil), // 23: vignette.emane.FrequencyPathloss.Entry
+	(FadingSelection_Model)(0),      // 1: vignette.emane.FadingSelection.Model
+	(*Datagram)(nil),                // 2: vignette.emane.Datagram
+	(*Events)(nil),                  // 3: vignette.emane.Events
+	(*Event)(nil),                   // 4: vignette.emane.Event
+	(*Locations)(nil),               // 5: vignette.emane.Locations
+	(*Location)(nil),                // 6: vignette.emane.Location
+	(*Position)(nil),                // 7: vignette.emane.Position
+	(*Velocity)(nil),                // 8: vignette.emane.Velocity
+	(*Orientation)(nil),             // 9: vignette.emane.Orientation
+	(*Pathlosses)(nil),              // 10: vignette.emane.Pathlosses
+	(*Pathloss)(nil),                // 11: vignette.emane.Pathloss
+	(*AntennaProfiles)(nil),         // 12: vignette.emane.AntennaProfiles
+	(*AntennaProfile)(nil),          // 13: vignette.emane.AntennaProfile
+	(*CommEffects)(nil),             // 14: vignette.emane.CommEffects
+	(*CommEffect)(nil),              // 15: vignette.emane.CommEffect
+	(*Schedule)(nil),                // 16: vignette.emane.Schedule
+	(*Structure)(nil),               // 17: vignette.emane.Structure
+	(*Frame)(nil),                   // 18: vignette.emane.Frame
+	(*Slot)(nil),                    // 19: vignette.emane.Slot
+	(*Transmit)(nil),                // 20: vignette.emane.Transmit
+	(*Receive)(nil),                 // 21: vignette.emane.Receive
+	(*FadingSelections)(nil),        // 22: vignette.emane.FadingSelections
+	(*FadingSelection)(nil),         // 23: vignette.emane.FadingSelection
+	(*FrequencyPathlosses)(nil),     // 24: vignette.emane.FrequencyPathlosses
+	(*FrequencyPathloss)(nil),       // 25: vignette.emane.FrequencyPathloss
+	(*FrequencyPathloss_Entry)(nil), // 26: vignette.emane.FrequencyPathloss.Entry
 }
 var file_internal_emane_emanepb_event_proto_depIdxs = []int32{
-	2,  // 0: vignette.emane.Datagram.events:type_name -> vignette.emane.Events
-	3,  // 1: vignette.emane.Events.events:type_name -> vignette.emane.Event
-	5,  // 2: vignette.emane.Locations.locations:type_name -> vignette.emane.Location
-	6,  // 3: vignette.emane.Location.position:type_name -> vignette.emane.Position
-	7,  // 4: vignette.emane.Location.velocity:type_name -> vignette.emane.Velocity
-	8,  // 5: vignette.emane.Location.orientation:type_name -> vignette.emane.Orientation
-	10, // 6: vignette.emane.Pathlosses.pathlosses:type_name -> vignette.emane.Pathloss
-	12, // 7: vignette.emane.AntennaProfiles.profiles:type_name -> vignette.emane.AntennaProfile
-	14, // 8: vignette.emane.CommEffects.effects:type_name -> vignette.emane.CommEffect
-	17, // 9: vignette.emane.Schedule.frames:type_name -> vignette.emane.Frame
-	16, // 10: vignette.emane.Schedule.structure:type_name -> vignette.emane.Structure
-	18, // 11: vignette.emane.Frame.slots:type_name -> vignette.emane.Slot
+	3,  // 0: vignette.emane.Datagram.events:type_name -> vignette.emane.Events
+	4,  // 1: vignette.emane.Events.events:type_name -> vignette.emane.Event
+	6,  // 2: vignette.emane.Locations.locations:type_name -> vignette.emane.Location
+	7,  // 3: vignette.emane.Location.position:type_name -> vignette.emane.Position
+	8,  // 4: vignette.emane.Location.velocity:type_name -> vignette.emane.Velocity
+	9,  // 5: vignette.emane.Location.orientation:type_name -> vignette.emane.Orientation
+	11, // 6: vignette.emane.Pathlosses.pathlosses:type_name -> vignette.emane.Pathloss
+	13, // 7: vignette.emane.AntennaProfiles.profiles:type_name -> vignette.emane.AntennaProfile
+	15, // 8: vignette.emane.CommEffects.effects:type_name -> vignette.emane.CommEffect
+	18, // 9: vignette.emane.Schedule.frames:type_name -> vignette.emane.Frame
+	17, // 10: vignette.emane.Schedule.structure:type_name -> vignette.emane.Structure
+	19, // 11: vignette.emane.Frame.slots:type_name -> vignette.emane.Slot
 	0,  // 12: vignette.emane.Slot.kind:type_name -> vignette.emane.Slot.Kind
-	19, // 13: vignette.emane.Slot.transmit:type_name -> vignette.emane.Transmit
-	20, // 14: vignette.emane.Slot.receive:type_name -> vignette.emane.Receive
-	22, // 15: vignette.emane.FrequencyPathlosses.pathlosses:type_name -> vignette.emane.FrequencyPathloss
-	23, // 16: vignette.emane.FrequencyPathloss.entries:type_name -> vignette.emane.FrequencyPathloss.Entry
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	20, // 13: vignette.emane.Slot.transmit:type_name -> vignette.emane.Transmit
+	21, // 14: vignette.emane.Slot.receive:type_name -> vignette.emane.Receive
+	23, // 15: vignette.emane.FadingSelections.selections:type_name -> vignette.emane.FadingSelection
+	1,  // 16: vignette.emane.FadingSelection.model:type_name -> vignette.emane.FadingSelection.Model
+	25, // 17: vignette.emane.FrequencyPathlosses.pathlosses:type_name -> vignette.emane.FrequencyPathloss
+	26, // 18: vignette.emane.FrequencyPathloss.entries:type_name -> vignette.emane.FrequencyPathloss.Entry
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_internal_emane_emanepb_event_proto_init() }
@@ -1633,8 +1806,8 @@ func file_internal_emane_emanepb_event_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_emane_emanepb_event_proto_rawDesc), len(file_internal_emane_emanepb_event_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   23,
+			NumEnums:      2,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -249,7 +249,7 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	}
 	st := s.Statistics()
 	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions,
-		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s))}
+		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s)), FadingSelections: s.HasFadingSelections()}
 	kinds := scenario.Report{Unknown: c.unknown}.UnknownSentences()
 	if len(kinds) > maxUnknownKinds {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d more kinds of sentences are not known", len(kinds)-maxUnknownKinds))
@@ -262,19 +262,17 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if err := checkMembers(c.spec.OrderOfBattle, s.Platforms()); err != nil {
 		return Result{}, err
 	}
-	names := s.OtherContents()
-	if i := slices.Index(names, scenario.CommEffects); i >= 0 {
-		names = slices.Delete(names, i, i+1)
-		c.warnings = append(c.warnings, "the scenario has comm effects: they hold for networks of the link model with commEffects: true")
-	}
-	if i := slices.Index(names, scenario.AntennaEvents); i >= 0 {
-		names = slices.Delete(names, i, i+1)
-		c.warnings = append(c.warnings, "the sources have antenna profiles, but antennaProfiles names no manifest: every radio keeps its antennaGain")
-	}
-	if len(names) > 0 {
-		c.warnings = append(c.warnings, fmt.Sprintf("the scenario keeps the source's %s, but no radio model takes them", strings.Join(names, " and ")))
+	for _, name := range s.OtherContents() {
+		c.warnings = append(c.warnings, takenBy[name])
 	}
 	return Result{Digest: digest, Statistics: statistics, Start: c.start, Warnings: slices.Clip(c.warnings)}, nil
+}
+
+// takenBy says which radios take a scenario's other contents.
+var takenBy = map[string]string{
+	scenario.CommEffects:      "the scenario has comm effects: they hold for networks of the link model with commEffects: true",
+	scenario.FadingSelections: "the scenario has fading selections: they hold for networks with engine emane, between platforms with positions",
+	scenario.AntennaEvents:    "the sources have antenna profiles, but antennaProfiles names no manifest: every radio keeps its antennaGain",
 }
 
 // nothing returns the error of sources without any known sentence, with the unknown ones.

@@ -475,7 +475,7 @@ func TestWhatNoRadioHeedsIsSaid(t *testing.T) {
 		propagation *v1alpha1.Propagation
 		want        string
 	}{
-		"as it is":         {nil, "the scenario keeps the source's fading selections, but no radio model takes them"},
+		"fading":           {nil, "the scenario has fading selections: they hold for networks with engine emane, between platforms with positions"},
 		"no manifest":      {nil, "the sources have antenna profiles, but antennaProfiles names no manifest: every radio keeps its antennaGain"},
 		"comm effects":     {nil, "the scenario has comm effects: they hold for networks of the link model with commEffects: true"},
 		"with propagation": {&v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}, "the source's comm effects and fading selections and antenna profiles are left out, as propagation is given"},

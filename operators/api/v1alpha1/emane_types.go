@@ -36,6 +36,11 @@ type EMANESettings struct {
 	// +optional
 	PCR string `json:"pcr,omitempty"`
 
+	// spectralMasks is the text of a spectral mask manifest of EMANE's, for radios whose phy has the parameter spectralmaskindex.
+	// +kubebuilder:validation:MaxLength=65536
+	// +optional
+	SpectralMasks string `json:"spectralMasks,omitempty"`
+
 	// effect of commeffect on the frames from each node to each other.
 	// +optional
 	Effect *EMANEEffect `json:"effect,omitempty"`

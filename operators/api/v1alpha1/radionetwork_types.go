@@ -112,6 +112,9 @@ type RadioNetworkSpec struct {
 	// scenario is the digest, sha256:…, of the compiled scenario that moves the members; the server hands it out.
 	// +optional
 	Scenario string `json:"scenario,omitempty"`
+	// fadingSelections marks a network with engine emane whose scenario says which fading each receiver applies to which sender.
+	// +optional
+	FadingSelections bool `json:"fadingSelections,omitempty"`
 	// mtu of the radio interfaces, bytes.
 	MTU int32 `json:"mtu"`
 	// tcpCongestionControl of the members' kernels; the host's where absent.

@@ -329,6 +329,9 @@ type ScenarioStatistics struct {
 	// antennaFileBytes is the size of the antenna profiles and their patterns as files of EMANE.
 	// +optional
 	AntennaFileBytes int64 `json:"antennaFileBytes,omitempty"`
+	// fadingSelections is whether the scenario has fading selections, which EMANE applies.
+	// +optional
+	FadingSelections bool `json:"fadingSelections,omitempty"`
 	// unknownSentences are the kinds of sentences that were ignored, with their number.
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
