@@ -72,7 +72,11 @@ func TestARealEMANENamesAParameterThatItDoesNotTakeWithItsValue(t *testing.T) {
 
 // commandOf is EMANE of the first member, with its files written.
 func commandOf(installed string, spec *v1alpha1.RadioNetworkSpec, p *Process) (*exec.Cmd, error) {
-	files, err := Render(spec, &spec.Members[0], *p)
+	return commandFor(installed, spec, &spec.Members[0], p)
+}
+
+func commandFor(installed string, spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, p *Process) (*exec.Cmd, error) {
+	files, err := Render(spec, member, *p)
 	if err != nil {
 		return nil, err
 	}
