@@ -96,7 +96,7 @@ func TestFilesAreValidByEMANEsDocumentTypes(t *testing.T) {
 	if _, err := exec.LookPath("xmllint"); err != nil {
 		t.Skip("xmllint not installed")
 	}
-	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"rfpipe": pipe(), "tdma": slotted(), "ieee80211abg": wifi(), "bypass": bypass(), "commeffect": commEffect(), "bentpipe": bentPipe()} {
+	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"rfpipe": pipe(), "tdma": slotted(), "ieee80211abg": wifi(), "bypass": bypass(), "commeffect": commEffect(), "bentpipe": bentPipe(), "masks": masked(), "fading": constantFading("nakagami")} {
 		directory := t.TempDir()
 		p := process()
 		p.DTDs = dtds
