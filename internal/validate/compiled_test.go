@@ -112,7 +112,7 @@ func TestSlotsThatAreTooShortForAMovementAreRefused(t *testing.T) {
 		"a line that is short":     {generated("{pattern: Line, platforms: 2, spacing: 2km, duration: 1m}"), "", false},
 		"tracks that are not here": {withoutTracks, doubt, false},
 		"an unknown scenario":      {alone, doubt, false},
-		"its pathlosses":           {strings.Replace(alone, ", phy: {pathloss: FreeSpace}", "", 1), "warning: spec.networks[0]: if scenario patrol has antenna profiles, EMANE drops bursts", false},
+		"its pathlosses":           {strings.Replace(alone, ", phy: {pathloss: FreeSpace}", "", 1), "warning: spec.networks[0]: if scenario patrol has antenna profiles or fading, EMANE drops bursts", false},
 		"pathlosses of the tracks": {strings.Replace(slotted, ", phy: {pathloss: FreeSpace}", "", 1), "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
