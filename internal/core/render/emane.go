@@ -18,7 +18,7 @@ import (
 )
 
 // emaneScript starts a process for each NEM once radiod has moved the members' radio interfaces into the pod. It fails as soon
-// as one process ends, because the network needs all. It names a missing interface after a timeout. On a busy host, time
+// as one process ends, because the network needs all. It names a missing interface after a timeout. Time
 // slots need real-time priority, which not every control group allows.
 const emaneScript = `waited=0
 for nem in "$@"; do
@@ -29,7 +29,7 @@ for nem in "$@"; do
   done
 done
 realtime=
-chrt --rr 50 true 2>/dev/null && realtime=-r || echo "no real-time priority here: time slots may be missed on a busy host" >&2
+chrt --rr 50 true 2>/dev/null && realtime=-r || echo "no real-time priority here: time slots may be missed" >&2
 trap 'kill $(jobs -p); exit 0' TERM
 for nem in "$@"; do (cd "` + emane.PodDirectory + `/$nem" && exec emane $realtime -l 2 ` + emane.Platform + `) & done
 wait -n
