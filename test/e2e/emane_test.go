@@ -4,9 +4,12 @@ package e2e
 
 import (
 	"math"
-	"os"
-	"os/exec"
+	"slices"
+	"strings"
 	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -26,12 +29,19 @@ var engineModels = map[string]func(*v1alpha1.Network){
 	},
 }
 
-// needsEMANE skips the test if EMANE is not installed.
+// needsEMANE skips the test on a platform without EMANE.
 func needsEMANE(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("emane"); err != nil && os.Getenv("VIGNETTE_EMANE") == "" {
-		t.Skip("EMANE not installed")
+	var operator appsv1.Deployment
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: platformNamespace, Name: "vignette-operator"}, &operator); err != nil {
+		t.Fatal(err)
 	}
+	for _, container := range operator.Spec.Template.Spec.Containers {
+		if slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, "--emane-image=") }) {
+			return
+		}
+	}
+	t.Skip("the platform has no EMANE")
 }
 
 // TestEMANEAndTheNativeEngineDeliverTheSame runs one experiment by both engines.
