@@ -111,3 +111,24 @@ func TestAMaskThatIsNotThereIsRefusedWithThoseThatAre(t *testing.T) {
 		t.Errorf("found %v for mask 0; want none", errs)
 	}
 }
+
+// What is accepted is written as it was meant: the file has the same masks.
+func FuzzMasks(f *testing.F) {
+	f.Add(`<spectral-mask-manifest><mask id="1"><primary><width hz="1M" dBr="0"/></primary></mask></spectral-mask-manifest>`)
+	f.Add(`<!-- two --><spectral-mask-manifest><mask id="1"><primary><width hz="250K" dBr="-40.5"/><width hz="1" dBr="0"/></primary></mask>
+<mask id="65535"><primary><width hz="2.4G" dBr="0"/></primary><spurs><spur offset_from_center_hz="-1.5M"><width hz="5" dBr="+3"/></spur></spurs></mask></spectral-mask-manifest>`)
+	f.Add(`<spectral-mask-manifest><mask id="1"/></spectral-mask-manifest>`)
+	f.Fuzz(func(t *testing.T, text string) {
+		ids, err := masksOf(text)
+		if err != nil || text == "" {
+			return
+		}
+		file, err := maskFile(text)
+		if err != nil {
+			t.Fatalf("%q is accepted, and cannot be written: %v", text, err)
+		}
+		if again, err := masksOf(string(file.Text)); err != nil || !slices.Equal(again, ids) {
+			t.Fatalf("the file of %q has the masks %v, %v; want %v", text, again, err, ids)
+		}
+	})
+}
