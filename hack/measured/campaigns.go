@@ -94,11 +94,7 @@ func (c *campaign) table() string {
 		if !r.ended() {
 			continue
 		}
-		var cells []string
-		for _, axis := range c.Axes {
-			cells = append(cells, r.Levels[axis])
-		}
-		rows = append(rows, append(cells, r.figures()...))
+		rows = append(rows, append(r.levels(c.Axes), r.figures()...))
 	}
 	return markdownTable(rows)
 }
@@ -119,10 +115,7 @@ func (c *campaign) grid() string {
 			columns[r.Levels[across]] = column
 			rows[0] = append(rows[0], r.Levels[across])
 		}
-		var levels []string
-		for _, axis := range down {
-			levels = append(levels, r.Levels[axis])
-		}
+		levels := r.levels(down)
 		key := strings.Join(levels, "\x00")
 		row, known := byLevels[key]
 		if !known {
@@ -135,6 +128,14 @@ func (c *campaign) grid() string {
 	}
 	return "Each cell has what was delivered and the median delay; of requests what had a receipt, and the mean response time.\n" +
 		"An asterisk marks a run that did not keep up; the file says how far its figures may be off.\n\n" + markdownTable(rows)
+}
+
+// levels are those of some axes, in their order.
+func (r *run) levels(axes []string) (levels []string) {
+	for _, axis := range axes {
+		levels = append(levels, r.Levels[axis])
+	}
+	return levels
 }
 
 // cell is a run in a grid.

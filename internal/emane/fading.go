@@ -3,6 +3,8 @@ package emane
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"vignette.dev/vignette/internal/emane/emanepb"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -44,23 +46,14 @@ func (f *Feed) fadings(all bool) (events []Event) {
 	if !f.selectsFading {
 		return nil
 	}
-	for to := range f.members {
-		if f.members[to].neighbour {
-			continue
+	return toReceivers(f, FadingSelectionEvent, func(to int) (here []*emanepb.FadingSelection) {
+		for from, fading := range changed(f, f.selected, to, all, f.fading) {
+			here = append(here, &emanepb.FadingSelection{From: f.nem(from), Model: modelOfFading[fading].Enum()})
 		}
-		var here []*emanepb.FadingSelection
-		for from := range f.members {
-			l, fading := link{from: from, to: to}, f.fading(from, to)
-			if before, told := f.selected[l]; from != to && (all || !told || before != fading) {
-				f.selected[l] = fading
-				here = append(here, &emanepb.FadingSelection{From: f.nem(from), Model: modelOfFading[fading].Enum()})
-			}
-		}
-		for some := range slices.Chunk(here, maxEntries) {
-			events = append(events, event(f.members[to].nem, FadingSelectionEvent, &emanepb.FadingSelections{Selections: some}))
-		}
-	}
-	return events
+		return here
+	}, func(some []*emanepb.FadingSelection) proto.Message {
+		return &emanepb.FadingSelections{Selections: some}
+	})
 }
 
 var modelOfFading = map[scenario.Fading]emanepb.FadingSelection_Model{

@@ -3,6 +3,7 @@ package emane
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -208,28 +209,49 @@ func (f *Feed) commEffects(all bool) (events []Event) {
 	if f.effect == nil {
 		return nil
 	}
-	for to := range f.members {
-		var here []*emanepb.CommEffect
-		for from := range f.members {
-			l, e := link{from: from, to: to}, f.commEffect(from, to)
-			if before, told := f.effects[l]; from != to && (all || !told || before != e) {
-				f.effects[l] = e
-				here = append(here, &emanepb.CommEffect{
-					From:                   f.nem(from),
-					LatencySeconds:         proto.Float32(float32(e.Latency.Seconds())),
-					JitterSeconds:          proto.Float32(float32(e.Jitter.Seconds())),
-					LossPercent:            proto.Float32(float32(e.LossPercent)),
-					DuplicationPercent:     proto.Float32(float32(e.DuplicationPercent)),
-					UnicastBitsPerSecond:   &e.UnicastBitsPerSecond,
-					BroadcastBitsPerSecond: &e.BroadcastBitsPerSecond,
-				})
-			}
+	return toReceivers(f, CommEffectEvent, func(to int) (here []*emanepb.CommEffect) {
+		for from, e := range changed(f, f.effects, to, all, f.commEffect) {
+			here = append(here, &emanepb.CommEffect{
+				From:                   f.nem(from),
+				LatencySeconds:         proto.Float32(float32(e.Latency.Seconds())),
+				JitterSeconds:          proto.Float32(float32(e.Jitter.Seconds())),
+				LossPercent:            proto.Float32(float32(e.LossPercent)),
+				DuplicationPercent:     proto.Float32(float32(e.DuplicationPercent)),
+				UnicastBitsPerSecond:   &e.UnicastBitsPerSecond,
+				BroadcastBitsPerSecond: &e.BroadcastBitsPerSecond,
+			})
 		}
-		for some := range slices.Chunk(here, maxEntries) {
-			events = append(events, event(f.members[to].nem, CommEffectEvent, &emanepb.CommEffects{Effects: some}))
+		return here
+	}, func(some []*emanepb.CommEffect) proto.Message { return &emanepb.CommEffects{Effects: some} })
+}
+
+// toReceivers returns events with the entries for each receiver. Members of the spectrum's other networks have a feed of their own.
+func toReceivers[E any](f *Feed, id EventID, entries func(to int) []E, message func([]E) proto.Message) (events []Event) {
+	for to := range f.members {
+		if f.members[to].neighbour {
+			continue
+		}
+		for some := range slices.Chunk(entries(to), maxEntries) {
+			events = append(events, event(f.members[to].nem, id, message(some)))
 		}
 	}
 	return events
+}
+
+// changed returns the values, by sender, of links to a member that differ from what was published, or all. It takes them as published.
+func changed[V comparable](f *Feed, published map[link]V, to int, all bool, value func(from, to int) V) iter.Seq2[int, V] {
+	return func(yield func(int, V) bool) {
+		for from := range f.members {
+			l, v := link{from: from, to: to}, value(from, to)
+			if before, told := published[l]; from == to || told && before == v && !all {
+				continue
+			}
+			published[l] = v
+			if !yield(from, v) {
+				return
+			}
+		}
+	}
 }
 
 func (f *Feed) commEffect(from, to int) scenario.CommEffect {

@@ -63,7 +63,7 @@ func masksOf(text string) (ids []string, err error) {
 	return r.ids, nil
 }
 
-// maskReader is where a manifest is read: within an element, whose parts so far are counted.
+// maskReader checks a manifest element by element. It has the open elements, and counts the parts of each.
 type maskReader struct {
 	ids    []string
 	within []string

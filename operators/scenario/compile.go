@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/digests"
-	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -145,16 +144,9 @@ func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (c
 	if err != nil {
 		return compileResult{}, fmt.Errorf("spec.compiled: %w", err)
 	}
-	statistics := statisticsOf(s)
+	statistics := compile.Statistics(s)
+	statistics.Duration = v1alpha1.Duration(s.Statistics().Duration.Round(time.Millisecond).String())
 	return compileResult{digest: digest, statistics: &statistics, ready: ready(&statistics, nil)}, nil
-}
-
-// statisticsOf are the statistics of a compiled scenario.
-func statisticsOf(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
-	has := s.Statistics()
-	return v1alpha1.ScenarioStatistics{Platforms: int32(has.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()),
-		Duration: v1alpha1.Duration(has.Duration.Round(time.Millisecond).String()), Pathloss: has.Pathloss, Positions: has.Positions,
-		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s)), FadingSelections: s.HasFadingSelections()}
 }
 
 // sources reads a scenario's sources from ConfigMaps, of which it keeps only the last one.

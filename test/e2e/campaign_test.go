@@ -13,7 +13,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -128,10 +127,7 @@ func wantCompared(t *testing.T, c *v1alpha1.Campaign) {
 	if comparison == nil || comparison.Path == "" || comparison.Runs != 5 {
 		t.Fatalf("comparison %+v; want one of five runs", comparison)
 	}
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := clientsetOf(t)
 	text, err := clientset.CoreV1().RESTClient().Get().RequestURI(runapi.ArchivePath(c.Namespace) + comparison.Path).DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -89,10 +89,7 @@ func tokenOf(t *testing.T, namespace, account string) string {
 	if known := tokens.of[namespace+"/"+account]; known != "" {
 		return known
 	}
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := clientsetOf(t)
 	token, err := clientset.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), account, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -105,10 +102,7 @@ func tokenOf(t *testing.T, namespace, account string) string {
 // body the reason.
 func getFromPod(t *testing.T, pod *corev1.Pod, port int, path, authorization string) (status int, body string) {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := clientsetOf(t)
 	request := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(pod.Namespace).Name(pod.Name).SubResource("portforward")
 	transport, upgrader, err := spdy.RoundTripperFor(restConfig)
 	if err != nil {
@@ -149,6 +143,15 @@ func getFromPod(t *testing.T, pod *corev1.Pod, port int, path, authorization str
 	return answer.StatusCode, string(text)
 }
 
+func clientsetOf(t *testing.T) *kubernetes.Clientset {
+	t.Helper()
+	clientset, err := kubernetes.NewForConfig(restConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clientset
+}
+
 // execIn runs a command in a container and returns its output.
 func execIn(t *testing.T, namespace, pod, container string, command ...string) string {
 	t.Helper()
@@ -158,10 +161,7 @@ func execIn(t *testing.T, namespace, pod, container string, command ...string) s
 // feedTo runs a command in a container with an optional input, and returns its output.
 func feedTo(t *testing.T, input io.Reader, namespace, pod, container string, command ...string) string {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := clientsetOf(t)
 	request := clientset.CoreV1().RESTClient().Post().Resource("pods").Namespace(namespace).Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: container, Command: command, Stdin: input != nil, Stdout: true, Stderr: true}, scheme.ParameterCodec)
 	executor, err := remotecommand.NewSPDYExecutor(restConfig, "POST", request.URL())

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -56,10 +55,7 @@ func TestShortFormsOfE1AndE2GiveTheSameSharesWithEMANE(t *testing.T) {
 // says nothing of its engine.
 func hasRealtimePriority(t *testing.T, run plannedRun) bool {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := clientsetOf(t)
 	pods, err := clientset.CoreV1().Pods(run.Namespace).List(t.Context(), metav1.ListOptions{LabelSelector: v1alpha1.LabelNetwork})
 	if err != nil || len(pods.Items) != 1 {
 		t.Fatalf("%d pods of EMANE, %v; want one", len(pods.Items), err)

@@ -13,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -52,10 +51,7 @@ func ownAppPrograms(t *testing.T, namespace string) *corev1.ConfigMap {
 // archivedText returns an archived file.
 func archivedText(t *testing.T, e *v1alpha1.Experiment, path string) string {
 	t.Helper()
-	clientset, err := kubernetes.NewForConfig(restConfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	clientset := clientsetOf(t)
 	body, err := clientset.CoreV1().RESTClient().Get().AbsPath(runapi.ArchivePath(e.Namespace), "v1/runs", string(e.UID), "files", path).DoRaw(t.Context())
 	if err != nil {
 		t.Fatal(err)

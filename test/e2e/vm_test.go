@@ -371,7 +371,7 @@ func positionsOnAMachine(t *testing.T, e *v1alpha1.Experiment) (key string) {
 	return key
 }
 
-// placeAt is where a node has been at a time.
+// placeAt returns the last position that was known by a time, else the first one.
 func placeAt(known []runapi.NodePosition, at time.Time) [3]float64 {
 	i := 0
 	for i+1 < len(known) && known[i+1].TimeNanoseconds <= at.UnixNano() {

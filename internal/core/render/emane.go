@@ -18,8 +18,8 @@ import (
 )
 
 // emaneScript starts a process for each NEM once radiod has moved the members' radio interfaces into the pod. It fails as soon
-// as one process ends, because the network needs all. It names a missing interface after a timeout. Time
-// slots need real-time priority, which not every control group allows.
+// as one process ends, because the network needs all. It names a missing interface after a timeout.
+// Time slots need real-time priority, which not every control group allows.
 const emaneScript = `waited=0
 for nem in "$@"; do
   until [ -e "/sys/class/net/nem$nem" ] && [ "$(cat "/sys/class/net/nem$nem/operstate")" != down ]; do

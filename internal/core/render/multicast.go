@@ -31,7 +31,7 @@ func (m *siteMaker) pgm(site *apps.Site, node topology.Node, app v1alpha1.App) {
 		brokerApp = site.Broker.App
 		broker, _ = m.in.Topology.Node(site.Broker.Node)
 	}
-	if brokerApp.ZeroMQBroker == nil || !brokerApp.ZeroMQBroker.Transport.Multicast() || len(broker.Attachments) == 0 {
+	if !brokerApp.ZeroMQBroker.Multicast() || len(broker.Attachments) == 0 {
 		return
 	}
 	on := broker.Attachments[0]

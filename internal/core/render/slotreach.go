@@ -73,8 +73,9 @@ func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavefo
 		}
 		n := slottedNetwork{engine: network.Engine, path: field.NewPath("spec", "networks").Index(i)}
 		n.Network, n.Until = network.Name, untilOf(spec, s)
-		rendered, antennas := &v1alpha1.RadioNetworkSpec{Waveform: waveform, FadingSelections: s.fades(network, waveform)}, n.place(attached(t, network.Name, everyNode), s)
-		for _, node := range attached(t, network.Name, everyNode) {
+		nodes := attached(t, network.Name, everyNode)
+		rendered, antennas := &v1alpha1.RadioNetworkSpec{Waveform: waveform, FadingSelections: s.fades(network, waveform)}, n.place(nodes, s)
+		for _, node := range nodes {
 			rendered.Members = append(rendered.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM})
 		}
 		var limited bool

@@ -12,7 +12,7 @@ import (
 // does not return it to the sending node.
 func (t references) checkMulticast(client, broker Node, protocol v1alpha1.Protocol, to string) error {
 	app, _ := t.BrokerAppOn(broker, protocol, to)
-	if app.ZeroMQBroker == nil || !app.ZeroMQBroker.Transport.Multicast() {
+	if !app.ZeroMQBroker.Multicast() {
 		return nil
 	}
 	if len(broker.Attachments) == 0 {
@@ -52,7 +52,7 @@ func (t references) checkTCPOnly(client Node, protocol v1alpha1.Protocol, to, re
 		return nil // found already
 	}
 	app, _ := t.BrokerAppOn(broker, protocol, to)
-	if app.ZeroMQBroker == nil || !app.ZeroMQBroker.Transport.Multicast() {
+	if !app.ZeroMQBroker.Multicast() {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path, to, fmt.Sprintf("broker %q uses transport %s, and %s: use a broker with transport %s",

@@ -247,16 +247,14 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 	if err := c.checkUsedAntennas(s); err != nil {
 		return Result{}, err
 	}
-	st := s.Statistics()
-	statistics := v1alpha1.ScenarioStatistics{Platforms: int32(st.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()), Duration: apiDuration(st.Duration), Pathloss: st.Pathloss, Positions: st.Positions,
-		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s)), FadingSelections: s.HasFadingSelections()}
+	statistics := Statistics(s)
 	kinds := scenario.Report{Unknown: c.unknown}.UnknownSentences()
 	if len(kinds) > maxUnknownKinds {
 		c.warnings = append(c.warnings, fmt.Sprintf("%d more kinds of sentences are not known", len(kinds)-maxUnknownKinds))
 		kinds = kinds[:maxUnknownKinds]
 	}
 	statistics.UnknownSentences = kinds
-	if st.Platforms == 0 {
+	if statistics.Platforms == 0 {
 		return Result{}, c.nothing(kinds)
 	}
 	if err := checkMembers(c.spec.OrderOfBattle, s.Platforms()); err != nil {
@@ -266,6 +264,13 @@ func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
 		c.warnings = append(c.warnings, takenBy[name])
 	}
 	return Result{Digest: digest, Statistics: statistics, Start: c.start, Warnings: slices.Clip(c.warnings)}, nil
+}
+
+// Statistics are those of a compiled scenario that its object has.
+func Statistics(s *scenario.Scenario) v1alpha1.ScenarioStatistics {
+	has := s.Statistics()
+	return v1alpha1.ScenarioStatistics{Platforms: int32(has.Platforms), PlatformNumbers: v1alpha1.PlatformRanges(s.Platforms()), Duration: apiDuration(has.Duration), Pathloss: has.Pathloss, Positions: has.Positions,
+		AntennaProfiles: v1alpha1.PlatformRanges(s.AntennaPlatforms()), AntennaFileBytes: int64(emane.AntennaFileBytes(s)), FadingSelections: s.HasFadingSelections()}
 }
 
 // takenBy says which radios take a scenario's other contents.

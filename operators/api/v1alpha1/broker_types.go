@@ -93,8 +93,10 @@ const (
 	ZeroMQPGMRaw ZeroMQTransport = "pgm-raw"
 )
 
-// Multicast reports whether the transport is PGM, in UDP or by raw sockets.
-func (t ZeroMQTransport) Multicast() bool { return t == ZeroMQPGM || t == ZeroMQPGMRaw }
+// Multicast reports whether this is a broker whose transport is PGM, in UDP or by raw sockets.
+func (z *ZeroMQBroker) Multicast() bool {
+	return z != nil && (z.Transport == ZeroMQPGM || z.Transport == ZeroMQPGMRaw)
+}
 
 // RawSockets reports whether the broker and its clients open raw sockets.
 func (z *ZeroMQBroker) RawSockets() bool { return z != nil && z.Transport == ZeroMQPGMRaw }

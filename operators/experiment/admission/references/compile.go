@@ -18,18 +18,18 @@ type compiledSpec struct {
 	*checks.Compiled
 }
 
-// maxCompiledSpecs limits the cache. Active experiments are reconciled every few seconds, and their specs rarely change.
-const maxCompiledSpecs = 2000
+// maxCachedExperiments limits a cache. Active experiments are reconciled every few seconds, and their specs rarely change.
+const maxCachedExperiments = 2000
 
-// specCache holds compiled specs by their experiments' UIDs.
-type specCache struct {
-	once  sync.Once
-	specs *lru.Cache
+// experimentCache holds what was found out of experiments, by their UIDs.
+type experimentCache struct {
+	once sync.Once
+	held *lru.Cache
 }
 
-func (m *specCache) entries() *lru.Cache {
-	m.once.Do(func() { m.specs = lru.New(maxCompiledSpecs) })
-	return m.specs
+func (c *experimentCache) entries() *lru.Cache {
+	c.once.Do(func() { c.held = lru.New(maxCachedExperiments) })
+	return c.held
 }
 
 // Compile compiles the spec. The API server has rejected most errors before.

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/lru"
 
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/scenario"
@@ -25,17 +23,6 @@ type measured struct {
 	digest   string
 	networks []render.Roaming
 	farthest map[string]render.Separation
-}
-
-// distanceCache holds what was measured by the experiments' UIDs.
-type distanceCache struct {
-	once     sync.Once
-	measured *lru.Cache
-}
-
-func (c *distanceCache) entries() *lru.Cache {
-	c.once.Do(func() { c.measured = lru.New(maxCompiledSpecs) })
-	return c.measured
 }
 
 // measureDistances finds the distances that the networks of a waiting experiment need in its scenario.

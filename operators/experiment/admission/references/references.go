@@ -40,8 +40,8 @@ type Resolver struct {
 	// Scenarios has the compiled scenarios; nil leaves distances between nodes that move unknown.
 	Scenarios scenarios.Store
 
-	specs             specCache
-	distances         distanceCache
+	specs             experimentCache
+	distances         experimentCache
 	serviceRangeCache serviceRangeCache
 }
 
