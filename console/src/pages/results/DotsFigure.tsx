@@ -1,7 +1,7 @@
 import { Loader, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
-import { filesQuery } from "../../archive/runs";
+import type { ManifestFile } from "../../archive/types";
 import { duration, tickDuration } from "../../components/figures";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
@@ -9,6 +9,7 @@ import { afterT0 } from "../../components/time";
 import { Trouble } from "../../components/Trouble";
 import type { Column } from "../../components/VirtualTable";
 import { dotsQuery, sampleWords, type Dot } from "./deliveries";
+import { OfTable } from "./OfTable";
 
 interface DotsFigureProps {
   namespace: string;
@@ -24,14 +25,15 @@ interface DotsFigureProps {
 }
 
 /** DotsFigure draws how long single deliveries or requests took, over the time at which they were sent. */
-export function DotsFigure({ namespace, uid, t0, title, path, column, of, file }: DotsFigureProps) {
-  const files = useQuery(filesQuery(namespace, uid));
-  const table = files.data?.files?.find((entry) => entry.path === path);
+export function DotsFigure(props: DotsFigureProps) {
+  return <OfTable {...props}>{(table) => <Dots {...props} table={table} />}</OfTable>;
+}
+
+function Dots({ namespace, uid, t0, title, path, column, of, file, table }: DotsFigureProps & { table: ManifestFile }) {
   const { data, error } = useQuery(dotsQuery(namespace, uid, t0 === undefined ? undefined : table, column, t0 ?? ""));
   const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawDots(plot, data?.rows ?? [], width, inks), [data]);
   const rows = useMemo(() => (data?.rows ?? []).map((dot): TextRow => ({ ...dot })), [data]);
-  if (error ?? files.error) return <Trouble error={error ?? files.error} title={`${title}: the table could not be read`} />;
-  if (files.data && !table) return <Text size="sm">{`${title}: the archive has no ${path}.`}</Text>;
+  if (error) return <Trouble error={error} title={`${title}: the table could not be read`} />;
   if (t0 === undefined) return <Text size="sm">{`${title}: the run has no T0, from which the times could count.`}</Text>;
   if (!data) return <Loader aria-label={`${title}: the table is being read`} />;
   return (

@@ -1,11 +1,11 @@
 import { Loader, Stack, Text, Title } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useCallback, useMemo, type ReactNode } from "react";
-import { filesQuery } from "../../archive/runs";
+import { useCallback, useMemo } from "react";
 import type { ManifestFile } from "../../archive/types";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
 import { Trouble } from "../../components/Trouble";
 import { VirtualTable } from "../../components/VirtualTable";
+import { OfTable } from "./OfTable";
 import type { PartProps } from "./part";
 import { curveColumns, curveLegend, curveQuery, drawCurve, groupColumns, pairColumns, pairsQuery, pairWords } from "./picture";
 
@@ -38,15 +38,6 @@ export function Picture({ namespace, uid, state, results: { picture } }: PartPro
 interface OfRun {
   namespace: string;
   uid: string;
-}
-
-/** OfTable shows something of a table in the archive, or says why it is not there. */
-function OfTable({ namespace, uid, title, path, children }: OfRun & { title: string; path: string; children: (file: ManifestFile) => ReactNode }) {
-  const { data, error } = useQuery(filesQuery(namespace, uid));
-  const file = data?.files?.find((entry) => entry.path === path);
-  if (error) return <Trouble error={error} title={`${title}: the files could not be listed`} />;
-  if (!data) return <Loader aria-label={`${title}: the files are being listed`} />;
-  return file ? children(file) : <Text size="sm">{`${title}: the archive has no ${path}.`}</Text>;
 }
 
 function OverTime({ namespace, uid, file, name }: OfRun & { file: ManifestFile; name: string }) {
