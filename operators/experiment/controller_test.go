@@ -193,6 +193,43 @@ func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {
 	}
 }
 
+func TestNodesThatABusyHostDidNotStartAreStartedAgain(t *testing.T) {
+	w := newWorld(t)
+	w.noKubelet = true
+	w.until("all pods made", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 5 })
+	pod := w.pod("veh-1")
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 128, Reason: "StartError", Message: "namespace path: lstat /proc/0/ns/ipc: no such file or directory"}}}}
+	w.must(w.api.Status().Update(t.Context(), pod))
+	e := w.untilPhase(v1alpha1.PhaseQueued)
+	admitted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+	if want := "(tried once; next try in 15s): node veh-1: app tracker: its container ended with exit code 128 (StartError) (the host was too busy"; admitted.Reason != scope.ReasonNotStarted || !strings.Contains(admitted.Message, want) {
+		t.Errorf("Admitted %+v, want %q in it", admitted, want)
+	}
+	w.noKubelet = false
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestNodesThatABusyHostNeverStartsFailTheRun(t *testing.T) {
+	w := newWorld(t)
+	w.noKubelet = true
+	for range 3 {
+		w.until("all pods made", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 5 })
+		pod := w.pod("veh-1")
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
+			Reason: "CreateContainerError", Message: "context deadline exceeded"}}}}
+		w.must(w.api.Status().Update(t.Context(), pod))
+		w.until("no pod of these", func(e *v1alpha1.Experiment) bool {
+			return e.Status.Phase != v1alpha1.PhaseProvisioning || meta.IsStatusConditionTrue(e.Status.Conditions, scope.ConditionFailure)
+		})
+	}
+	e := w.untilPhase(v1alpha1.PhaseFailed)
+	if want := "tried 3 times: node veh-1: app tracker does not start: CreateContainerError (the host was too busy"; !strings.HasPrefix(e.Status.Message, want) {
+		t.Errorf("message %q, want %q", e.Status.Message, want)
+	}
+}
+
 func TestProvisioningHasADeadline(t *testing.T) {
 	w := newWorld(t)
 	w.noAgents = true

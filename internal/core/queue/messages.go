@@ -79,7 +79,7 @@ func (d *planner) explainRefused(w *Waiter, t *team, decision *Decision) {
 	}
 	decision.Message = "others of the namespace come first, and wait for its quota"
 	if decision.Position <= maxNamedPosition {
-		decision.Message = fmt.Sprintf("experiment %s/%s comes first, whose nodes the API server refused because of a quota", t.refused.Namespace, t.refused.Name)
+		decision.Message = fmt.Sprintf("experiment %s/%s comes first, whose nodes could not all be started", t.refused.Namespace, t.refused.Name)
 	}
 }
 

@@ -136,7 +136,7 @@ func TestRoom(t *testing.T) {
 			big().quota("a", countPods("10"), nil).addWaiter("a", "y", time.Minute, time.Hour, pods(100, "10m", "32Mi")).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"one of the team that the API server refused comes first": {
 			big().addWaiter("a", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).addWaiter("a", "x", 0, time.Hour, four),
-			ReasonWaitingForTurn, "experiment a/y comes first, whose nodes the API server refused"},
+			ReasonWaitingForTurn, "experiment a/y comes first, whose nodes could not all be started"},
 		"one of another team that the API server refused blocks nobody": {
 			big().addWaiter("b", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"equal age goes by name": {

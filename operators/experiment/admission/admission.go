@@ -39,7 +39,7 @@ func (a *Admitter) Forget(s *scope.Scope) {
 	uid, deleted := s.Experiment.UID, !s.Experiment.DeletionTimestamp.IsZero()
 	starts := s.Phase() == "" || s.Phase() == v1alpha1.PhaseQueued || s.Phase() == v1alpha1.PhaseProvisioning
 	if deleted || !starts {
-		a.Queue.refusals.forget(uid)
+		a.Queue.setbacks.forget(uid)
 	}
 	if deleted {
 		a.Queue.forget(uid)
@@ -140,7 +140,7 @@ func (a *Admitter) Admit(ctx context.Context, s *scope.Scope) (bool, error) {
 // may change often.
 func (a *Admitter) stayQueued(s *scope.Scope, decision *queue.Decision) {
 	if decision.Reason == queue.ReasonQuotaRefused { // the message of the refusal stays
-		s.RequeueAfter(a.Queue.refusals.retryInUnchanged(s.Experiment.UID, s.Now))
+		s.RequeueAfter(a.Queue.setbacks.retryInUnchanged(s.Experiment.UID, s.Now))
 		return
 	}
 	status := &s.Experiment.Status
@@ -166,23 +166,35 @@ func beginProvisioning(s *scope.Scope, message string) {
 	// Objects are created only in the next reconciliation, because the written phase is what freezes the spec.
 }
 
-// TakeBack queues an experiment again whose nodes a quota has refused, and deletes the created ones, because it must have
-// all nodes or none.
+// maxStarts is how often an experiment's nodes are started, if hosts are too busy for it.
+const maxStarts = 3
+
+// TakeBack queues an experiment again whose nodes a quota has refused, or a busy host has not started. It deletes the
+// created ones, because the experiment must have all nodes or none.
 func (a *Admitter) TakeBack(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.QuotaRefused == nil {
+	if s.Setback == nil {
 		return false, nil
 	}
 	quotas, err := a.Queue.quotaFingerprint(ctx, s.Experiment)
 	if err != nil {
 		return true, err
 	}
-	times, wait := a.Queue.refusals.add(s.Experiment.UID, s.Now, quotas)
+	times, wait := a.Queue.setbacks.add(s.Experiment.UID, s.Now, quotas)
+	reason, message := queue.ReasonQuotaRefused, fmt.Sprintf("not all nodes could be created, so all were deleted (refused %s; next try in %s, or when a quota changes): %v",
+		timesInWords(times), wait, s.Setback.Err)
+	if s.Setback.Reason != "" {
+		reason, message = scope.ReasonNotStarted, fmt.Sprintf("not all nodes have started, so all were deleted (tried %s; next try in %s): %v", timesInWords(times), wait, s.Setback.Err)
+		if times >= maxStarts {
+			s.Fail(s.Setback.Reason, "tried %s: %v", timesInWords(times), s.Setback.Err)
+			return true, nil
+		}
+	}
+	message = scope.Shorten(message)
 	a.Queue.forget(s.Experiment.UID)
 	status := &s.Experiment.Status
-	message := scope.Shorten(fmt.Sprintf("not all nodes could be created, so all were deleted (refused %s; next try in %s, or when a quota changes): %v", timesInWords(times), wait, s.QuotaRefused))
 	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
-	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, queue.ReasonQuotaRefused, message)
-	s.WarningEvent(queue.ReasonQuotaRefused, "%s", message)
+	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, reason, message)
+	s.WarningEvent(reason, "%s", message)
 	s.RequeueAfter(wait)
 	_, err = a.Objects.DeleteNodes(ctx, s)
 	return true, err

@@ -29,7 +29,7 @@ func (a *Admitter) admitByKueue(ctx context.Context, s *scope.Scope) (bool, erro
 	if err != nil {
 		return true, err
 	}
-	if wait := a.Queue.refusals.retryIn(s.Experiment.UID, s.Now, quotas); wait > 0 {
+	if wait := a.Queue.setbacks.retryIn(s.Experiment.UID, s.Now, quotas); wait > 0 {
 		s.RequeueAfter(wait)
 		return true, nil
 	}

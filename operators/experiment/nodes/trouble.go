@@ -29,45 +29,78 @@ var containerReasons = map[string]bool{
 	"CreateContainerConfigError": true, "CreateContainerError": true, "RunContainerError": true, "CrashLoopBackOff": true,
 }
 
-// PodTrouble returns why a pod cannot become ready. The reason is empty while it still can.
-func PodTrouble(pod *corev1.Pod, now time.Time) (reason, message string) {
+// Trouble is why a pod does not become ready.
+type Trouble struct {
+	Reason, Message string
+	// Passes means that another pod in its place may start.
+	Passes bool
+}
+
+// PodTrouble returns why a pod cannot become ready, nil while it still can.
+func PodTrouble(pod *corev1.Pod, now time.Time) *Trouble {
 	if !pod.DeletionTimestamp.IsZero() {
-		return scope.ReasonNodeFailed, "its pod was deleted before the experiment started"
+		return &Trouble{Reason: scope.ReasonNodeFailed, Message: "its pod was deleted before the experiment started"}
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
-		if reason, message := containerTrouble(pod, status); reason != "" {
-			return reason, message
+		if trouble := containerTrouble(pod, status, now); trouble != nil {
+			return trouble
 		}
 	}
 	if pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded {
-		return scope.ReasonNodeFailed, fmt.Sprintf("its pod ended before the experiment started: %s %s", pod.Status.Reason, pod.Status.Message)
+		return &Trouble{Reason: scope.ReasonNodeFailed, Message: fmt.Sprintf("its pod ended before the experiment started: %s %s", pod.Status.Reason, pod.Status.Message)}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
 			now.Sub(c.LastTransitionTime.Time) > unschedulableTimeout {
-			return scope.ReasonUnschedulable, fmt.Sprintf("not scheduled for %s: %s", unschedulableTimeout, c.Message)
+			return &Trouble{Reason: scope.ReasonUnschedulable, Message: fmt.Sprintf("not scheduled for %s: %s", unschedulableTimeout, c.Message)}
 		}
 	}
-	return "", ""
+	return nil
 }
 
-func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus) (reason, message string) {
+func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) *Trouble {
 	if waiting := status.State.Waiting; waiting != nil {
 		image := status.Image
 		if image == "" {
 			image = specImage(pod, status.Name)
 		}
 		switch {
+		case imageReasons[waiting.Reason] && pulledAgain(pod, waiting.Message, now):
+			return nil
 		case imageReasons[waiting.Reason]:
-			return scope.ReasonImage, fmt.Sprintf("%s: image %s: %s: %s", describeContainer(pod, status.Name), image, waiting.Reason, waiting.Message)
+			return &Trouble{Reason: scope.ReasonImage, Message: fmt.Sprintf("%s: image %s: %s: %s", describeContainer(pod, status.Name), image, waiting.Reason, waiting.Message)}
 		case containerReasons[waiting.Reason]:
-			return startTrouble(describeContainer(pod, status.Name), waiting)
+			reason, message := startTrouble(describeContainer(pod, status.Name), waiting)
+			return &Trouble{Reason: reason, Message: message, Passes: hostWasBusy(waiting.Message)}
 		}
 	}
 	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
-		return scope.ReasonContainer, fmt.Sprintf("%s: %s", describeContainer(pod, status.Name), describeEnd(ended))
+		return &Trouble{Reason: scope.ReasonContainer, Message: fmt.Sprintf("%s: %s", describeContainer(pod, status.Name), describeEnd(ended)),
+			Passes: ended.Reason == reasonStartError && hostWasBusy(ended.Message)}
 	}
-	return "", ""
+	return nil
+}
+
+// pullTimeout is how long after a pod's start its host may have trouble to reach a registry. The kubelet tries again by itself.
+const pullTimeout = time.Minute
+
+// unreachable are parts of the runtime's messages about a registry that cannot be reached, or has no time.
+var unreachable = []string{"i/o timeout", "connection refused", "connection reset", "deadline exceeded", "TLS handshake timeout",
+	"unexpected EOF", "429 Too Many Requests", "500 Internal Server Error", "502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"}
+
+// pulledAgain reports whether an image may still come, as its registry could not be reached.
+func pulledAgain(pod *corev1.Pod, runtime string, now time.Time) bool {
+	return pod.Status.StartTime != nil && now.Sub(pod.Status.StartTime.Time) < pullTimeout &&
+		slices.ContainsFunc(unreachable, func(part string) bool { return strings.Contains(runtime, part) })
+}
+
+// reasonStartError is the kubelet's reason of a container that the runtime could not start.
+const reasonStartError = "StartError"
+
+// hostWasBusy reports whether the runtime had no time to start a container.
+func hostWasBusy(runtime string) bool {
+	return strings.Contains(runtime, "/proc/0/ns/") || // the sandbox's process is 0 where its shim did not answer within task.state
+		strings.Contains(runtime, "context deadline exceeded")
 }
 
 // describeContainer names a container in the user's terms.
@@ -115,8 +148,8 @@ func runtimeHint(runtime string) string {
 		return " (the platform's images are not built for this host's architecture)"
 	case strings.Contains(runtime, "error mounting"):
 		return " (a file of the app has the path of a folder in its image, or is in a folder that is a file there)"
-	case strings.Contains(runtime, "/proc/0/ns/"): // the sandbox's process is 0 where its shim did not answer within task.state
-		return " (the host was too busy to answer containerd in time: create the experiment again, run fewer at once, or raise containerd's timeout task.state)"
+	case hostWasBusy(runtime):
+		return " (the host was too busy to answer containerd in time: run fewer at once, or raise containerd's timeout task.state)"
 	}
 	return ""
 }

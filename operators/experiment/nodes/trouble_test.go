@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -13,9 +14,9 @@ import (
 func TestARuntimeErrorOfAContainerIsExplained(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "own", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `runc create failed: error mounting "/x/own/5" to rootfs at "/usr": not a directory`}}}}}}
-	reason, message := PodTrouble(pod, time.Now())
-	if want := "exit code 128 (StartError) (a file of the app has the path of a folder in its image"; reason != scope.ReasonContainer || !strings.Contains(message, want) {
-		t.Errorf("%s: %s; want %q in it", reason, message, want)
+	trouble := PodTrouble(pod, time.Now())
+	if want := "exit code 128 (StartError) (a file of the app has the path of a folder in its image"; trouble.Reason != scope.ReasonContainer || !strings.Contains(trouble.Message, want) || trouble.Passes {
+		t.Errorf("%+v; want %q in it", trouble, want)
 	}
 }
 
@@ -33,9 +34,32 @@ func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: c.kubelet, Message: c.said}}}}}}
-		reason, message := PodTrouble(pod, time.Now())
-		if reason != c.reason || !strings.Contains(message, c.want) || !strings.Contains(message, "app tracker") {
-			t.Errorf("%s: %s: %s; want %s: %s", name, reason, message, c.reason, c.want)
+		trouble := PodTrouble(pod, time.Now())
+		if trouble.Reason != c.reason || !strings.Contains(trouble.Message, c.want) || !strings.Contains(trouble.Message, "app tracker") || trouble.Passes != (name == "a busy host") {
+			t.Errorf("%s: %+v; want %s: %s", name, trouble, c.reason, c.want)
+		}
+	}
+}
+
+func TestARegistryThatCannotBeReachedHasAMinuteToComeBack(t *testing.T) {
+	started := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		runtime string
+		after   time.Duration
+		waits   bool
+	}{
+		"away":                   {`failed to do request: Head "https://r/v2/tracker": dial tcp: connect: connection refused`, 20 * time.Second, true},
+		"busy":                   {"unexpected status from HEAD request: 503 Service Unavailable", 59 * time.Second, true},
+		"away for a minute":      {`failed to do request: Head "https://r/v2/tracker": dial tcp: connect: connection refused`, time.Minute, false},
+		"has no such image":      {"r/tracker:1: not found", time.Second, false},
+		"does not let it in":     {"pull access denied, repository does not exist or may require authorization", time.Second, false},
+		"name that nobody knows": {`dial tcp: lookup r: no such host`, time.Second, false},
+	} {
+		begun := metav1.NewTime(started)
+		pod := &corev1.Pod{Status: corev1.PodStatus{StartTime: &begun, ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
+			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: c.runtime}}}}}}
+		if trouble := PodTrouble(pod, started.Add(c.after)); (trouble == nil) != c.waits {
+			t.Errorf("%s: %+v", name, trouble)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (p *Provisioner) createVM(ctx context.Context, s *scope.Scope, want *kubevi
 		s.RequeueAfter(2 * scope.PollInterval)
 		return true, nil
 	case objects.IsQuotaRefusal(err):
-		s.QuotaRefused = err
+		s.Setback = &scope.Setback{Err: err}
 		return true, nil
 	case meta.IsNoMatchError(err):
 		s.Fail(scope.ReasonKubeVirtMissing, "node %s is a virtual machine, and KubeVirt is not installed in this cluster any more", node)
@@ -128,7 +128,7 @@ func (p *Provisioner) releaseVMs(ctx context.Context, s *scope.Scope) (bool, err
 		case err == nil || apierrors.IsAlreadyExists(err): // no other machine has a Secret of this name
 			p.guests.noteSecret(launcher.UID)
 		case objects.IsQuotaRefusal(err):
-			s.QuotaRefused = err
+			s.Setback = &scope.Setback{Err: err}
 			return true, nil
 		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 			s.Fail(scope.ReasonSecretRefused, "the cluster refuses the Secret for the guest of node %s: %v", node.Name, err)
@@ -176,7 +176,7 @@ func (p *Provisioner) checkVMQuota(_ context.Context, s *scope.Scope) (bool, err
 	for _, node := range scope.SortedKeys(s.VMs) {
 		refused := nodes.LauncherRefusal(s.VMs[node])
 		if s.Pods[node] == nil && strings.Contains(refused, "exceeded quota") {
-			s.QuotaRefused = fmt.Errorf("node %s: %s", node, refused)
+			s.Setback = &scope.Setback{Err: fmt.Errorf("node %s: %s", node, refused)}
 			return true, nil
 		}
 	}

@@ -78,7 +78,7 @@ func (p *Provisioner) ensurePods(ctx context.Context, s *scope.Scope) (bool, err
 				return true, err
 			}
 		case objects.IsQuotaRefusal(err):
-			s.QuotaRefused = err
+			s.Setback = &scope.Setback{Err: err}
 			return true, nil
 		case isAccountMissing(err):
 			s.Experiment.Status.Message = "waiting for the namespace's service account"

@@ -4,6 +4,7 @@ package provisioning
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -47,7 +48,7 @@ type Provisioner struct {
 type step func(context.Context, *scope.Scope) (stop bool, err error)
 
 // Provision creates all nodes with a scheduling gate, registers them with the server and radiod, releases them together
-// and waits for every agent. It leaves an experiment that a quota refuses to the next stage.
+// and waits for every agent. It leaves an experiment with a setback to the next stage.
 func (p *Provisioner) Provision(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Phase() != v1alpha1.PhaseProvisioning || s.Failure() != nil {
 		return false, nil
@@ -61,7 +62,7 @@ func (p *Provisioner) Provision(ctx context.Context, s *scope.Scope) (bool, erro
 	}
 	for _, step := range steps {
 		if stop, err := step(ctx, s); stop || err != nil {
-			return s.QuotaRefused == nil, err
+			return s.Setback == nil, err
 		}
 		if s.JustFailed {
 			return true, nil
@@ -110,8 +111,14 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 		}
 	}
 	for _, name := range scope.SortedKeys(s.Pods) {
-		if reason, message := nodes.PodTrouble(s.Pods[name], s.Now); reason != "" && s.Failure() == nil {
-			s.Fail(reason, "node %s: %s%s", name, message, p.Console.Tail(ctx, s, name))
+		trouble := nodes.PodTrouble(s.Pods[name], s.Now)
+		switch {
+		case trouble == nil || s.Failure() != nil:
+		case trouble.Passes:
+			s.Setback = &scope.Setback{Reason: trouble.Reason, Err: fmt.Errorf("node %s: %s", name, trouble.Message)}
+			return true, nil
+		default:
+			s.Fail(trouble.Reason, "node %s: %s%s", name, trouble.Message, p.Console.Tail(ctx, s, name))
 		}
 	}
 	if err := p.EMANE.Check(ctx, s); err != nil {

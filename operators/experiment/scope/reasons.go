@@ -59,6 +59,7 @@ const (
 	ReasonImage               = "ImageNotAvailable"
 	ReasonContainer           = "ContainerNotStarted"
 	ReasonUnschedulable       = "Unschedulable"
+	ReasonNotStarted          = "NodesNotStarted"
 	ReasonNodeFailed          = "NodeFailed"
 	ReasonAllNodesFailed      = "AllNodesFailed"
 	ReasonAppFailed           = "AppFailed"

@@ -82,13 +82,20 @@ type Scope struct {
 	RequeueIn time.Duration
 	// FinalizerRemoved means that the object may be gone, so that the status must not be written.
 	FinalizerRemoved bool
-	// QuotaRefused is why a quota refuses a node, nil for none. The experiment then goes back to the queue.
-	QuotaRefused error
+	// Setback is why not all nodes can start now, nil for none. The experiment then goes back to the queue.
+	Setback *Setback
 	// JustFailed means that this reconciliation found the failure. It must be written before anything acts on it,
 	// so that a restarted operator does not revoke it.
 	JustFailed bool
 	// Unrecoverable means that the failed run's workflow cannot collect results.
 	Unrecoverable bool
+}
+
+// Setback is a passing reason for which a node was not created, or did not start.
+type Setback struct {
+	// Reason is that of a failure, if it passes too late. It is empty for a quota, which may refuse a node as long as it wants.
+	Reason string
+	Err    error
 }
 
 // Finding is an error for which an experiment is not accepted.

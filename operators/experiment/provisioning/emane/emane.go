@@ -138,8 +138,8 @@ func (p *Pods) Check(ctx context.Context, s *scope.Scope) error {
 	pods, err := p.Objects.EMANEPods(ctx, s, networks)
 	for _, name := range scope.SortedKeys(pods) {
 		pod := pods[name]
-		if reason, message := nodes.PodTrouble(pod, s.Now); reason != "" {
-			s.Fail(reason, "EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(message, "app emane: "))
+		if trouble := nodes.PodTrouble(pod, s.Now); trouble != nil {
+			s.Fail(trouble.Reason, "EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(trouble.Message, "app emane: "))
 		}
 	}
 	return err

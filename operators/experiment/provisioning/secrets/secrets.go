@@ -90,7 +90,7 @@ func (k *Secrets) handle(_ context.Context, s *scope.Scope, err error) (stop boo
 	case err == nil:
 		return false, nil
 	case objects.IsQuotaRefusal(err):
-		s.QuotaRefused = err
+		s.Setback = &scope.Setback{Err: err}
 		return true, nil
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 		s.Fail(scope.ReasonSecretRefused, "the cluster refuses the Secret for certificates and passwords of brokers: %v", err)

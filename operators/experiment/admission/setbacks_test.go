@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-func TestTheDelayAfterRefusalsGrowsUntilAQuotaChanges(t *testing.T) {
-	var l quotaRefusals
+func TestTheDelayAfterSetbacksGrowsUntilAQuotaChanges(t *testing.T) {
+	var l setbacks
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var waits []string
 	for range 7 {
@@ -33,6 +33,6 @@ func TestTheDelayAfterRefusalsGrowsUntilAQuotaChanges(t *testing.T) {
 	}
 	l.forget("a")
 	if times, _ := l.add("a", now, "pods 1"); times != 1 {
-		t.Errorf("counts %d refusals after it was forgotten", times)
+		t.Errorf("counts %d setbacks after it was forgotten", times)
 	}
 }

@@ -18,15 +18,15 @@ import (
 // roomCheckInterval is the time between two checks for room, for changes that no watch reports.
 const roomCheckInterval = 15 * time.Second
 
-// quotaRefusals count how often the API server refused pods for which there seemed to be room. Only the API server can
-// evaluate a scoped quota, or one that a LimitRange's defaults use up. Each refusal delays the next try further, until a
-// quota changes. A restart resets the counts.
-type quotaRefusals struct {
+// setbacks count how often the API server refused pods for which there seemed to be room, or hosts were too busy to start
+// them. Only the API server can evaluate a scoped quota, or one that a LimitRange's defaults use up. Each setback delays
+// the next try further, until a quota changes. A restart of the operator resets the counts.
+type setbacks struct {
 	mu           sync.Mutex
-	byExperiment map[types.UID]quotaRefusal
+	byExperiment map[types.UID]setback
 }
 
-type quotaRefusal struct {
+type setback struct {
 	times int
 	until time.Time
 	// quotas is the fingerprint of the namespace's quotas at that time.
@@ -36,21 +36,21 @@ type quotaRefusal struct {
 // maxRetryDelay is the longest time between two tries.
 const maxRetryDelay = 5 * time.Minute
 
-// add counts one more refusal. It returns the number of refusals and how long to wait.
-func (l *quotaRefusals) add(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
+// add counts one more setback. It returns their number and how long to wait.
+func (l *setbacks) add(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byExperiment == nil {
-		l.byExperiment = map[types.UID]quotaRefusal{}
+		l.byExperiment = map[types.UID]setback{}
 	}
 	times = l.byExperiment[uid].times + 1
 	wait = min(roomCheckInterval<<min(times-1, 8), maxRetryDelay)
-	l.byExperiment[uid] = quotaRefusal{times: times, until: now.Add(wait), quotas: quotas}
+	l.byExperiment[uid] = setback{times: times, until: now.Add(wait), quotas: quotas}
 	return times, wait
 }
 
 // retryIn returns the time until the next try, 0 if it may be made now.
-func (l *quotaRefusals) retryIn(uid types.UID, now time.Time, quotas string) time.Duration {
+func (l *setbacks) retryIn(uid types.UID, now time.Time, quotas string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	last, found := l.byExperiment[uid]
@@ -61,13 +61,13 @@ func (l *quotaRefusals) retryIn(uid types.UID, now time.Time, quotas string) tim
 }
 
 // retryInUnchanged returns the time until the next try if no quota changes.
-func (l *quotaRefusals) retryInUnchanged(uid types.UID, now time.Time) time.Duration {
+func (l *setbacks) retryInUnchanged(uid types.UID, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return max(l.byExperiment[uid].until.Sub(now), 0)
 }
 
-func (l *quotaRefusals) forget(uid types.UID) {
+func (l *setbacks) forget(uid types.UID) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.byExperiment, uid)
