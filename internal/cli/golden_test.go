@@ -49,6 +49,11 @@ func wholeResults() runapi.Results {
 				Confidence: confidenceOf(withMean(quantiles(0.0999)))},
 			{Name: "prt/bft/1", Node: "prt", Messages: runapi.Messages{Sent: 30, Expected: 210, Lost: 210, LostPercent: 100}},
 		},
+		Picture: &runapi.PictureResult{SampleSeconds: 1, Groups: []runapi.PictureGroup{
+			{Name: "all", Pairs: 14, Samples: 1050, KnownPercent: 92.4, ErrorMetres: &runapi.PictureFigures{Median: 38.2, Mean: 91.66, P95: 412, Max: 1931.5},
+				AgeSeconds: &runapi.PictureFigures{Median: 6.1, Mean: 9.8, P95: 31, Max: 64.5}},
+			{Name: "prt", Pairs: 7, Samples: 525},
+		}},
 		Networks:     []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4)}},
 		MessageSizes: []runapi.MessageSize{{Protocol: "mqtt", Messages: 240, MedianBytes: 1034}, {Protocol: "mqtt-sn", Messages: 31, MedianBytes: 966.5}},
 		Clocks:       []runapi.ClockResult{{Node: "prt", WorstOffsetSeconds: 0.00021, WorstUncertaintySeconds: 0.00083, SetSeconds: 420, Measurements: 8}},

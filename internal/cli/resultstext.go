@@ -41,6 +41,9 @@ func resultsText(r runapi.Results) string {
 	if len(r.Bursts) > 0 {
 		b.WriteString("\n" + burstsTable(r.Bursts).String())
 	}
+	if r.Picture != nil {
+		b.WriteString("\n" + pictureTable(r.Picture.Groups).String())
+	}
 	if networks := networksTable(r.Networks); len(networks) > 1 {
 		b.WriteString("\n" + networks.String())
 	}
