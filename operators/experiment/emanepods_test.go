@@ -277,6 +277,29 @@ func TestAMissingImageOfEMANEIsNamedAtOnce(t *testing.T) {
 	}
 }
 
+func TestABusyHostsEMANEPodIsStartedAgainWithAllNodes(t *testing.T) {
+	w := emaneWorld(t)
+	w.until("back in the queue", func(e *v1alpha1.Experiment) bool {
+		for _, pod := range w.podsIn(platform) {
+			pod.Status = corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{{Name: "emane", State: corev1.ContainerState{
+				Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "context deadline exceeded"}}}}}
+			w.must(w.api.Status().Update(t.Context(), &pod))
+		}
+		return e.Status.Phase == v1alpha1.PhaseQueued && meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted).Reason == scope.ReasonNotStarted
+	})
+	setBack := w.clock.Now()
+	w.until("in step start", inStepStart)
+	for _, pod := range w.podsIn(platform) {
+		if pod.CreationTimestamp.Time.Before(setBack) {
+			t.Errorf("pod %s is from before", pod.Name)
+		}
+	}
+	w.untilFinished()
+	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("phase %s: %s", e.Status.Phase, e.Status.Message)
+	}
+}
+
 func TestAnEMANEPodThatEndsDuringARunIsAnIncidentOnce(t *testing.T) {
 	w := emaneWorld(t)
 	w.until("in step start", inStepStart)

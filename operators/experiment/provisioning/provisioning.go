@@ -121,7 +121,7 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 			s.Fail(trouble.Reason, "node %s: %s%s", name, trouble.Message, p.Console.Tail(ctx, s, name))
 		}
 	}
-	if err := p.EMANE.Check(ctx, s); err != nil {
+	if err := p.EMANE.Check(ctx, s); err != nil || s.Setback != nil {
 		return true, err
 	}
 	deadline := p.provisioningDeadline(s)

@@ -126,7 +126,7 @@ func (p *Pods) ensurePod(ctx context.Context, s *scope.Scope, network *v1alpha1.
 	return pod.UID, nil
 }
 
-// Check fails an experiment with an EMANE pod that cannot become ready.
+// Check fails an experiment with an EMANE pod that cannot become ready, or sets it back.
 func (p *Pods) Check(ctx context.Context, s *scope.Scope) error {
 	if !s.UsesEMANE() {
 		return nil
@@ -138,8 +138,15 @@ func (p *Pods) Check(ctx context.Context, s *scope.Scope) error {
 	pods, err := p.Objects.EMANEPods(ctx, s, networks)
 	for _, name := range scope.SortedKeys(pods) {
 		pod := pods[name]
-		if trouble := nodes.PodTrouble(pod, s.Now); trouble != nil {
-			s.Fail(trouble.Reason, "EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(trouble.Message, "app emane: "))
+		trouble := nodes.PodTrouble(pod, s.Now)
+		if trouble == nil {
+			continue
+		}
+		why := fmt.Errorf("EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(trouble.Message, "app emane: "))
+		if trouble.Passes {
+			s.Setback = &scope.Setback{Reason: trouble.Reason, Err: why}
+		} else {
+			s.Fail(trouble.Reason, "%v", why)
 		}
 	}
 	return err
