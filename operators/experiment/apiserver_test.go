@@ -153,6 +153,12 @@ func (l lockedRuns) PutPlan(ctx context.Context, plan runapi.Plan) (runapi.State
 	return throughJSON(state), err
 }
 
+func (l lockedRuns) Delete(ctx context.Context, uid string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.server.Delete(ctx, uid)
+}
+
 func (l lockedRuns) Incident(ctx context.Context, uid string, incident runapi.Incident) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -195,8 +195,9 @@ func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {
 
 func TestNodesThatABusyHostDidNotStartAreStartedAgain(t *testing.T) {
 	w := newWorld(t)
-	w.noKubelet = true
-	w.until("all pods made", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 5 })
+	w.noRadiod = true // every agent has reported, and no radio is there
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.settle()
 	pod := w.pod("veh-1")
 	pod.Status.Phase = corev1.PodFailed
 	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
@@ -207,7 +208,14 @@ func TestNodesThatABusyHostDidNotStartAreStartedAgain(t *testing.T) {
 	if want := "(tried once; next try in 15s): node veh-1: app tracker: its container ended with exit code 128 (StartError) (the host was too busy"; admitted.Reason != scope.ReasonNotStarted || !strings.Contains(admitted.Message, want) {
 		t.Errorf("Admitted %+v, want %q in it", admitted, want)
 	}
-	w.noKubelet = false
+	if slices.ContainsFunc(w.pods(), func(p corev1.Pod) bool { return !p.DeletionTimestamp.IsZero() }) {
+		t.Error("pods are deleted before the phase is written")
+	}
+	w.noRadiod = false
+	w.untilPhase(v1alpha1.PhaseRunning)
+	if !slices.Contains(w.writes, "delete run") {
+		t.Error("the server still has reports and logs of the first pods")
+	}
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
 
@@ -215,7 +223,7 @@ func TestNodesThatABusyHostNeverStartsFailTheRun(t *testing.T) {
 	w := newWorld(t)
 	w.noKubelet = true
 	for range 3 {
-		w.until("all pods made", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 5 })
+		w.until("all pods made", func(e *v1alpha1.Experiment) bool { return e.Status.Phase == v1alpha1.PhaseProvisioning && len(w.pods()) == 5 })
 		pod := w.pod("veh-1")
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
 			Reason: "CreateContainerError", Message: "context deadline exceeded"}}}}

@@ -68,6 +68,8 @@ type world struct {
 	mirror *mirror
 	// options of the operator.
 	options Options
+	// made counts the objects of each name, whose UIDs differ.
+	made map[string]int
 	// uid of the experiment, and began when the world began, in sweeps.
 	uid   string
 	began time.Time
@@ -168,7 +170,7 @@ func team(name string) *corev1.Namespace {
 
 func newWorldOf(t testing.TB, e *v1alpha1.Experiment, others ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000), options: testOptions()}
+	w := &world{t: t, clock: clocktesting.NewFakeClock(start), key: client.ObjectKeyFromObject(e), events: record.NewFakeRecorder(1000), options: testOptions(), made: map[string]int{}}
 	w.api = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(append(others, e, team(e.Namespace))...).
 		WithStatusSubresource(&v1alpha1.Experiment{}, &v1alpha1.Scenario{}, &v1alpha1.RadioNetwork{}, &v1alpha1.LiveChange{}, &v1alpha1.Capture{}).
 		WithIndex(&v1alpha1.LiveChange{}, live.ExperimentField, live.ExperimentIndex).WithIndex(&v1alpha1.Capture{}, live.ExperimentField, live.ExperimentIndex).
@@ -196,7 +198,11 @@ func (w *world) withUID(ctx context.Context, c client.WithWatch, object client.O
 		}
 		return apierrors.NewAlreadyExists(corev1.Resource("objects"), object.GetName())
 	}
+	w.made[object.GetName()]++
 	object.SetUID(types.UID("uid-of-" + object.GetName()))
+	if again := w.made[object.GetName()]; again > 1 {
+		object.SetUID(types.UID(fmt.Sprintf("uid-of-%s-%d", object.GetName(), again)))
+	}
 	object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 	return c.Create(ctx, object, options...)
 }
@@ -681,6 +687,16 @@ func (s *server) Seal(_ context.Context, uid string, _ runapi.SealRequest) (runa
 	return runapi.Manifest{}, s.world.write("seal", func() error {
 		s.seals++
 		s.states[uid].Sealed = true
+		return nil
+	})
+}
+
+func (s *server) Delete(_ context.Context, uid string) error {
+	if err := s.call(); err != nil {
+		return err
+	}
+	return s.world.write("delete run", func() error {
+		delete(s.states, uid)
 		return nil
 	})
 }

@@ -140,6 +140,9 @@ func (a *Admitter) Admit(ctx context.Context, s *scope.Scope) (bool, error) {
 // may change often.
 func (a *Admitter) stayQueued(s *scope.Scope, decision *queue.Decision) {
 	if decision.Reason == queue.ReasonQuotaRefused { // the message of the refusal stays
+		if refusal := meta.FindStatusCondition(s.Experiment.Status.Conditions, v1alpha1.ConditionAdmitted); refusal != nil {
+			s.Experiment.Status.Message = refusal.Message
+		}
 		s.RequeueAfter(a.Queue.setbacks.retryInUnchanged(s.Experiment.UID, s.Now))
 		return
 	}
@@ -166,24 +169,37 @@ func beginProvisioning(s *scope.Scope, message string) {
 	// Objects are created only in the next reconciliation, because the written phase is what freezes the spec.
 }
 
+// startOf is when an experiment was admitted, zero if it is not.
+func startOf(status *v1alpha1.ExperimentStatus) time.Time {
+	if status.StartTime == nil {
+		return time.Time{}
+	}
+	return status.StartTime.Time
+}
+
 // maxStarts is how often an experiment's nodes are started, if hosts are too busy for it.
 const maxStarts = 3
 
-// TakeBack queues an experiment again whose nodes a quota has refused, or a busy host has not started. It deletes the
-// created ones, because the experiment must have all nodes or none.
+// TakeBack queues an experiment again whose nodes a quota has refused, or a busy host has not started. It must have all
+// nodes or none, so those that were created are deleted once the phase is written.
 func (a *Admitter) TakeBack(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Setback == nil {
 		return false, nil
+	}
+	if s.Failure() != nil {
+		return s.JustFailed, nil
 	}
 	quotas, err := a.Queue.quotaFingerprint(ctx, s.Experiment)
 	if err != nil {
 		return true, err
 	}
-	times, wait := a.Queue.setbacks.add(s.Experiment.UID, s.Now, quotas)
-	reason, message := queue.ReasonQuotaRefused, fmt.Sprintf("not all nodes could be created, so all were deleted (refused %s; next try in %s, or when a quota changes): %v",
+	status := &s.Experiment.Status
+	refused := s.Setback.Reason == ""
+	times, wait := a.Queue.setbacks.add(s.Experiment.UID, refused, startOf(status), s.Now, quotas)
+	reason, message := queue.ReasonQuotaRefused, fmt.Sprintf("not all nodes could be created, so all are deleted (refused %s; next try in %s, or when a quota changes): %v",
 		timesInWords(times), wait, s.Setback.Err)
-	if s.Setback.Reason != "" {
-		reason, message = scope.ReasonNotStarted, fmt.Sprintf("not all nodes have started, so all were deleted (tried %s; next try in %s): %v", timesInWords(times), wait, s.Setback.Err)
+	if !refused {
+		reason, message = scope.ReasonNotStarted, fmt.Sprintf("not all nodes have started, so all are deleted (tried %s; next try in %s): %v", timesInWords(times), wait, s.Setback.Err)
 		if times >= maxStarts {
 			s.Fail(s.Setback.Reason, "tried %s: %v", timesInWords(times), s.Setback.Err)
 			return true, nil
@@ -191,11 +207,9 @@ func (a *Admitter) TakeBack(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	message = scope.Shorten(message)
 	a.Queue.forget(s.Experiment.UID)
-	status := &s.Experiment.Status
 	status.Phase, status.StartTime, status.Message, status.Progress = v1alpha1.PhaseQueued, nil, message, ""
 	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, reason, message)
 	s.WarningEvent(reason, "%s", message)
-	s.RequeueAfter(wait)
-	_, err = a.Objects.DeleteNodes(ctx, s)
-	return true, err
+	s.RequeueAfter(0) // to delete the nodes
+	return true, nil
 }

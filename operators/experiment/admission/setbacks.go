@@ -27,7 +27,10 @@ type setbacks struct {
 }
 
 type setback struct {
-	times int
+	// refused is how often a quota refused the nodes, and unstarted how often a busy host did not start them.
+	refused, unstarted int
+	// start is the experiment's start of the last setback. A status that could not be written brings it here again.
+	start time.Time
 	until time.Time
 	// quotas is the fingerprint of the namespace's quotas at that time.
 	quotas string
@@ -36,17 +39,26 @@ type setback struct {
 // maxRetryDelay is the longest time between two tries.
 const maxRetryDelay = 5 * time.Minute
 
-// add counts one more setback. It returns their number and how long to wait.
-func (l *setbacks) add(uid types.UID, now time.Time, quotas string) (times int, wait time.Duration) {
+// add counts one more setback of an experiment that was admitted at start. It returns their number, of the same kind, and
+// how long to wait.
+func (l *setbacks) add(uid types.UID, refused bool, start, now time.Time, quotas string) (times int, wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byExperiment == nil {
 		l.byExperiment = map[types.UID]setback{}
 	}
-	times = l.byExperiment[uid].times + 1
-	wait = min(roomCheckInterval<<min(times-1, 8), maxRetryDelay)
-	l.byExperiment[uid] = setback{times: times, until: now.Add(wait), quotas: quotas}
-	return times, wait
+	last := l.byExperiment[uid]
+	counter := &last.unstarted
+	if refused {
+		counter = &last.refused
+	}
+	if start.IsZero() || !start.Equal(last.start) {
+		*counter++
+	}
+	wait = min(roomCheckInterval<<min(*counter-1, 8), maxRetryDelay)
+	last.start, last.until, last.quotas = start, now.Add(wait), quotas
+	l.byExperiment[uid] = last
+	return *counter, wait
 }
 
 // retryIn returns the time until the next try, 0 if it may be made now.

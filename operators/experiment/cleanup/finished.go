@@ -2,8 +2,10 @@ package cleanup
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -113,12 +115,19 @@ func (c *Cleaner) deleteEMANE(ctx context.Context, s *scope.Scope, networks []v1
 	return left, nil
 }
 
+// slowDeletion is the time after which a queued experiment says what it waits for, such as pods on a host that is away.
+const slowDeletion = 30 * time.Second
+
 // DeleteLeftovers deletes what is left from Provisioning, which put the experiment back into the queue.
 func (c *Cleaner) DeleteLeftovers(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Phase() != v1alpha1.PhaseQueued {
 		return false, nil
 	}
 	left, err := c.deleteChildren(ctx, s)
+	if admitted := meta.FindStatusCondition(s.Experiment.Status.Conditions, v1alpha1.ConditionAdmitted); len(left) > 0 && admitted != nil &&
+		s.Now.Sub(admitted.LastTransitionTime.Time) > slowDeletion {
+		s.Experiment.Status.Message = scope.Shorten("waiting for the deletion of " + scope.SomeOf(left, "objects"))
+	}
 	if err != nil || len(left) > 0 {
 		s.RequeueAfter(scope.PollInterval)
 	}

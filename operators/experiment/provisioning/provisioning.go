@@ -105,19 +105,16 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 	if stop, err := p.checkVMQuota(ctx, s); stop || err != nil {
 		return true, err
 	}
+	if s.Setback = passingTrouble(s); s.Setback != nil { // before that of a virtual machine, whose launcher has the reason
+		return true, nil
+	}
 	for _, name := range scope.SortedKeys(s.VMs) {
 		if reason, message := nodes.VMTrouble(s.VMs[name]); reason != "" && s.Failure() == nil {
 			s.Fail(reason, "node %s: %s%s", name, message, p.Console.Tail(ctx, s, name))
 		}
 	}
 	for _, name := range scope.SortedKeys(s.Pods) {
-		trouble := nodes.PodTrouble(s.Pods[name], s.Now)
-		switch {
-		case trouble == nil || s.Failure() != nil:
-		case trouble.Passes:
-			s.Setback = &scope.Setback{Reason: trouble.Reason, Err: fmt.Errorf("node %s: %s", name, trouble.Message)}
-			return true, nil
-		default:
+		if trouble := nodes.PodTrouble(s.Pods[name], s.Now); trouble != nil && s.Failure() == nil {
 			s.Fail(trouble.Reason, "node %s: %s%s", name, trouble.Message, p.Console.Tail(ctx, s, name))
 		}
 	}
@@ -134,6 +131,16 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 			deadline, countRunning(s.Pods), len(s.Topology.Nodes), s.Experiment.Status.Message, p.unreportedGuest(ctx, s))
 	}
 	return false, nil
+}
+
+// passingTrouble returns why a pod has not started that might start again, nil for none.
+func passingTrouble(s *scope.Scope) *scope.Setback {
+	for _, name := range scope.SortedKeys(s.Pods) {
+		if trouble := nodes.PodTrouble(s.Pods[name], s.Now); trouble != nil && trouble.Passes {
+			return &scope.Setback{Reason: trouble.Reason, Err: fmt.Errorf("node %s: %s", name, trouble.Message)}
+		}
+	}
+	return nil
 }
 
 func countRunning(pods map[string]*corev1.Pod) (count int) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"reflect"
+	"slices"
 
 	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
@@ -21,6 +22,7 @@ type Runs interface {
 	State(ctx context.Context, uid string) (runapi.State, error)
 	Incident(ctx context.Context, uid string, incident runapi.Incident) error
 	Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error)
+	Delete(ctx context.Context, uid string) error
 }
 
 // Record is what the server keeps of a run.
@@ -44,6 +46,28 @@ func (r *Record) Put(ctx context.Context, plan runapi.Plan) error {
 	}
 	_, err = r.PutPlan(ctx, plan)
 	return err
+}
+
+// DropEarlierTry deletes what the server has of the run if other pods carried its nodes before T0. Their reports and logs
+// would pass for those of the plan's pods.
+func (r *Record) DropEarlierTry(ctx context.Context, plan runapi.Plan) error {
+	state, err := r.State(ctx, plan.UID)
+	if runs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || state.Plan.T0 != nil || !podsReplaced(state.Plan.Nodes, plan.Nodes) {
+		return err
+	}
+	return r.Delete(ctx, plan.UID)
+}
+
+// podsReplaced reports whether a node has another pod now.
+func podsReplaced(before, now []runapi.PlannedNode) bool {
+	pods := map[string]string{}
+	for _, node := range before {
+		pods[node.Name] = node.PodUID
+	}
+	return slices.ContainsFunc(now, func(n runapi.PlannedNode) bool { return pods[n.Name] != "" && pods[n.Name] != n.PodUID })
 }
 
 // ArchiveFullMessage is the server's message if its archive is full, empty for another error.

@@ -139,7 +139,7 @@ func (p *Pods) Check(ctx context.Context, s *scope.Scope) error {
 	for _, name := range scope.SortedKeys(pods) {
 		pod := pods[name]
 		trouble := nodes.PodTrouble(pod, s.Now)
-		if trouble == nil {
+		if trouble == nil || s.Failure() != nil {
 			continue
 		}
 		why := fmt.Errorf("EMANE of network %s on host %s: %s", pod.Labels[v1alpha1.LabelNetwork], pod.Spec.NodeName, strings.TrimPrefix(trouble.Message, "app emane: "))
