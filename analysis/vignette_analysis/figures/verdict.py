@@ -17,7 +17,7 @@ def possible(run: Run, lateness: Lateness, sampled: bool, gaps: Gaps) -> bool:
     """Report whether there is enough for a verdict, and name what is missing."""
     emane = _emane_networks(run)
     for name in emane:
-        reason = "EMANE tells which time slots it missed, and not how late it released frames: the emulation is not said to have kept up"
+        reason = "EMANE tells missed slots and late frames, and not how late each frame was: the emulation is not said to have kept up"
         gaps.note(f"verdict: EMANE on {name}", reason)
     if run.t0 is not None and lateness.logged and (sampled or not run.plan.get("spec", {}).get("networks")):
         return True
