@@ -218,7 +218,7 @@ func (w *wish) as(model string) (v1alpha1.RadioChange, error) {
 func checkEnds(c *v1alpha1.RadioChange) error {
 	switch {
 	case c.Silent != nil && (c.From != "" || c.To != ""):
-		return errors.New("silent is for the whole network: leave out --from and --to")
+		return errors.New("silent is for the whole network: leave out --from and --to; for one node set transmit=false, or on a link network loss=100%")
 	case c.To != "" && (c.Radio != nil || c.Schedule != "" || c.Jammer != nil):
 		return fmt.Errorf("--to %s: what a radio sends reaches everybody in range, so that nothing of it is for some receivers alone: leave out --to", c.To)
 	case c.From != "" && c.Schedule != "":

@@ -65,7 +65,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 		return slices.ContainsFunc(list, func(o *field.Error) bool { return o.Error() == e.Error() })
 	}
 	byOthers := slices.DeleteFunc(found, func(e *field.Error) bool { return has(own, e) })
-	findings := d.refuse(byOthers, "with the objects of these files and the waveforms of the chart the experiment would wait with "+v1alpha1.ConditionAccepted+"=False")
+	findings := d.refuse(byOthers, "the experiment would wait until it is mended ("+v1alpha1.ConditionAccepted+"=False)")
 	return append(findings, d.refuse(own, "the operator would not accept the experiment")...)
 }
 
@@ -82,7 +82,7 @@ func (d *document) doubts(e *v1alpha1.Experiment, known surroundings, scenario *
 
 func (d *document) refuse(problems field.ErrorList, consequence string) (findings []Finding) {
 	for _, problem := range problems {
-		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: the API server lets this pass, but %s", describe(problem), consequence)))
+		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: kubectl apply takes this, but %s", describe(problem), consequence)))
 	}
 	return findings
 }

@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/crdrules"
+	"vignette.dev/vignette/internal/nearest"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -148,7 +150,7 @@ func (d *document) wanted(e *field.Error, path string) string {
 		return d.readOtherwise(path)
 	case strings.Contains(must, "in quotes"):
 		return ": write it in quotes" + quoted(d.node(path))
-	case must != "":
+	case must != "" && must != "must not be empty":
 		return ": it " + must
 	}
 	return d.readOtherwise(path)
@@ -220,7 +222,7 @@ func describe(e *field.Error) string {
 	case e.Type == field.ErrorTypeRequired && detail == "":
 		return "is required"
 	case e.Type == field.ErrorTypeDuplicate && detail == "":
-		return "has the name of an earlier entry"
+		return "has the name of an earlier entry" + nameIn(e.BadValue)
 	case e.Type == field.ErrorTypeInvalid || e.Type == field.ErrorTypeRequired || e.Type == field.ErrorTypeForbidden:
 		if value, ok := e.BadValue.(string); ok && value != "" && !typeNames[value] && !strings.Contains(detail, value) {
 			return fmt.Sprintf("%q%s%s", value, separator(detail), detail)
@@ -228,6 +230,14 @@ func describe(e *field.Error) string {
 		return detail
 	}
 	return strings.Replace(e.ErrorBody(), e.Detail, detail, 1)
+}
+
+// nameIn returns the name that a duplicate's key has, if it has one.
+func nameIn(key any) string {
+	if keys, ok := key.(map[string]any); ok && keys["name"] != nil {
+		return fmt.Sprintf(", %v", keys["name"])
+	}
+	return ""
 }
 
 // predicate matches the beginning of a statement about a value, as opposed to a complete sentence.
@@ -251,7 +261,7 @@ func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (fin
 		network, _ := entry.(map[string]any)
 		name, _ := network["waveform"].(string)
 		if _, found := known[name]; name != "" && !found {
-			findings = append(findings, d.awaited(fmt.Sprintf("spec.networks[%d].waveform", i), name+" is not in the library of the chart, nor in these files"))
+			findings = append(findings, d.awaited(fmt.Sprintf("spec.networks[%d].waveform", i), name+" is not in the library of the chart, nor in these files"+meant(name, known)))
 		}
 	}
 	return findings
@@ -260,7 +270,7 @@ func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (fin
 // unknownObjects warns of a scenario and of templates of nodes that are not in the files.
 func (d *document) unknownObjects(known surroundings) (findings []Finding) {
 	if name, _, _ := unstructured.NestedString(d.object, "spec", "scenario", "ref"); name != "" && !there(known.scenarios, name) {
-		findings = append(findings, d.awaited("spec.scenario.ref", "Scenario "+name+" is not in these files"))
+		findings = append(findings, d.awaited("spec.scenario.ref", "Scenario "+name+" is not in these files"+meant(name, known.scenarios)))
 	}
 	nodes, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes")
 	for i, entry := range nodes {
@@ -270,6 +280,14 @@ func (d *document) unknownObjects(known surroundings) (findings []Finding) {
 		}
 	}
 	return findings
+}
+
+// meant proposes a known name that differs little.
+func meant[V any](name string, known map[string]V) string {
+	if near := nearest.Of(name, slices.Sorted(maps.Keys(known))); near != "" {
+		return " (did you mean " + near + "?)"
+	}
+	return ""
 }
 
 func there[V any](known map[string]V, name string) bool {

@@ -48,7 +48,7 @@ func TestAScenarioIsCompiledFromTheConfigMapBesideIt(t *testing.T) {
 	}{
 		"sound":                {"", "", "warning: spec: platforms are numbered in the order of the tracks (tracks.named says other numbers): hq is 1, veh is 2", false},
 		"the ConfigMap":        {"", "", "ConfigMap of v1 is not an object of vignette: only what objects in these files take from it is checked", false},
-		"a slip in a row":      {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: the API server lets this pass", true},
+		"a slip in a row":      {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: kubectl apply takes this", true},
 		"no such key":          {"key: rows.csv", "key: rows.gpx", "spec: patrol/rows.gpx: the ConfigMap in these files has no such key", true},
 		"packed by nobody":     {"rows.csv", "rows.csv.gz", "its name ends in .gz, but it is not packed by gzip", true},
 		"a platform too many":  {`platform: "2"`, `platform: "3"`, "scenario patrol has the platforms 1-2, and not 3, which is to carry node veh", true},

@@ -154,7 +154,7 @@ func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents c
 	for _, kind := range result.Statistics.UnknownSentences {
 		warnings = append(warnings, "passed over: "+kind)
 	}
-	return compiled{&render.Scenario{Name: d.name, Digest: result.Digest, Statistics: result.Statistics}, d.warnings(warnings), &distances{spec: s.Spec, open: contents.open}}
+	return compiled{&render.Scenario{Name: d.name, Digest: result.Digest, Frequency: s.Spec.PathlossFrequency(), Statistics: result.Statistics}, d.warnings(warnings), &distances{spec: s.Spec, open: contents.open}}
 }
 
 func (d *document) warnings(texts []string) (findings []Finding) {
@@ -215,7 +215,7 @@ func (d *document) uncompiled(ctx context.Context, err error) Finding {
 		f.Warning = true
 		return f
 	}
-	return d.finding("spec", err.Error()+": the API server lets this pass, but the scenario would not be compiled")
+	return d.finding("spec", err.Error()+": kubectl apply takes this, but the scenario would not be compiled")
 }
 
 // generatedScenario returns a generated scenario, from its spec alone.
@@ -224,6 +224,6 @@ func generatedScenario(name string, spec *v1alpha1.ScenarioSpec) *render.Scenari
 	for i := range numbers {
 		numbers[i] = i + 1
 	}
-	return &render.Scenario{Name: name, Synthetic: true, Statistics: v1alpha1.ScenarioStatistics{Platforms: int32(len(numbers)), PlatformNumbers: v1alpha1.PlatformRanges(numbers),
+	return &render.Scenario{Name: name, Synthetic: true, Frequency: spec.PathlossFrequency(), Statistics: v1alpha1.ScenarioStatistics{Platforms: int32(len(numbers)), PlatformNumbers: v1alpha1.PlatformRanges(numbers),
 		Duration: spec.Synthetic.Duration, Positions: true, Pathloss: spec.Propagation != nil}}
 }

@@ -133,6 +133,9 @@ func (s setter) field(container any, schema *Schema, i int) (any, error) {
 	case len(schema.Properties) == 0:
 		return nil, s.fail(i-1, "has no fields")
 	}
+	if i == 0 && s.path[i].Name == "spec" {
+		return nil, s.fail(i, "paths begin below spec: leave spec out, such as in apps[bft].publisher.period")
+	}
 	fields := slices.Sorted(maps.Keys(schema.Properties))
 	return nil, s.fail(i, "there is no such field%s", suggest(s.path[i].Name, fields))
 }

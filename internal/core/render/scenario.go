@@ -18,7 +18,9 @@ import (
 type Scenario struct {
 	Name, Digest string
 	// Synthetic means generated movement, whose parts are all alike.
-	Synthetic  bool
+	Synthetic bool
+	// Frequency of the pathloss that its propagation has; empty for a recorded pathloss, and none.
+	Frequency  v1alpha1.Frequency
 	Statistics v1alpha1.ScenarioStatistics
 	// Farthest are the greatest distances in an experiment's RoamingNetworks, by network, as far as they are known.
 	Farthest map[string]Separation
@@ -102,6 +104,14 @@ func plannedScenario(in Input) *runapi.PlannedScenario {
 	return &runapi.PlannedScenario{Name: in.Scenario.Name, Digest: in.Scenario.Digest, Statistics: in.Scenario.Statistics}
 }
 
+// howToSetPathloss tells users of a Waveform how they get a model of their own.
+func howToSetPathloss(network v1alpha1.Network) string {
+	if network.Waveform == "" {
+		return ""
+	}
+	return fmt.Sprintf(", with the model in place of the waveform (kubectl get waveform %s -o yaml shows it)", network.Waveform)
+}
+
 // checkPositions finds nodes without a position in a network with a physical layer. Without pathloss or a position a radio
 // would silently receive nothing.
 func (c *radioChecker) checkPositions(network v1alpha1.Network, source v1alpha1.PathlossSource) (errs field.ErrorList) {
@@ -112,7 +122,7 @@ func (c *radioChecker) checkPositions(network v1alpha1.Network, source v1alpha1.
 		return nil // its content is not known yet
 	case c.scenario == nil && fromScenario:
 		return field.ErrorList{field.Required(ref, fmt.Sprintf("network %s takes its pathloss from a scenario: name one, or give the nodes positions "+
-			"and set phy.pathloss to FreeSpace or TwoRay", network.Name))}
+			"and set phy.pathloss to FreeSpace or TwoRay%s", network.Name, howToSetPathloss(network)))}
 	case c.scenario != nil && fromScenario && !c.scenario.Statistics.Pathloss:
 		return field.ErrorList{field.Invalid(ref.Child("ref"), c.scenario.Name, fmt.Sprintf("has no pathloss, which network %s needs: give the Scenario propagation, "+
 			"or set phy.pathloss to FreeSpace or TwoRay", network.Name))}

@@ -22,6 +22,7 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
 	warnings = append(warnings, slotReachWarnings(spec, t, waveforms, scenario)...)
 	warnings = append(warnings, fadingWarnings(spec, waveforms, scenario)...)
+	warnings = append(warnings, frequencyWarnings(spec, waveforms, scenario)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, requestWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
@@ -38,6 +39,28 @@ func fadingWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1
 		if waveform.PHY() != nil && network.Engine != v1alpha1.EngineEMANE {
 			warnings = append(warnings, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("engine"), cmp.Or(network.Engine, v1alpha1.EngineNative),
 				fmt.Sprintf("scenario %s has fading selections, which only engine emane applies", scenario.Name)))
+		}
+	}
+	return warnings
+}
+
+// sameFrequency is the greatest ratio of two frequencies whose pathlosses are hardly different: 0.4 dB by free space.
+const sameFrequency = 1.05
+
+// frequencyWarnings are about networks at another frequency than the pathloss of their scenario, which is taken as it is.
+func frequencyWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (warnings field.ErrorList) {
+	if scenario == nil || scenario.Frequency == "" {
+		return nil
+	}
+	for i, network := range spec.Networks {
+		waveform := waveforms[network.Name]
+		phy := waveform.PHY()
+		if phy == nil || phy.Frequency == "" || phy.Pathloss != "" && phy.Pathloss != v1alpha1.PathlossScenario {
+			continue
+		}
+		if ratio := phy.Frequency.Hertz() / scenario.Frequency.Hertz(); ratio < 1/sameFrequency || ratio > sameFrequency {
+			warnings = append(warnings, field.Invalid(field.NewPath("spec", "networks").Index(i), network.Name, fmt.Sprintf(
+				"scenario %s has the pathloss of %s, and the network is at %s: it is not converted", scenario.Name, scenario.Frequency, phy.Frequency)))
 		}
 	}
 	return warnings

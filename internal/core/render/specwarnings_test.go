@@ -51,3 +51,24 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 		})
 	}
 }
+
+func TestAScenarioOfAnotherFrequencyHasAWarning(t *testing.T) {
+	spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{{Name: "vhf"}}}
+	for name, c := range map[string]struct {
+		scenario, network v1alpha1.Frequency
+		pathloss          v1alpha1.PathlossSource
+		want              string
+	}{
+		"another":                     {"30MHz", "300MHz", "", "scenario field has the pathloss of 30MHz, and the network is at 300MHz: it is not converted"},
+		"the same, written otherwise": {"0.3GHz", "300MHz", "", ""},
+		"one next to it":              {"300MHz", "300.5MHz", v1alpha1.PathlossScenario, ""},
+		"a recording":                 {"", "300MHz", "", ""},
+		"the network's own pathloss":  {"30MHz", "300MHz", v1alpha1.PathlossFreeSpace, ""},
+	} {
+		waveforms := map[string]v1alpha1.WaveformSpec{"vhf": {RFPipe: &v1alpha1.RFPipeModel{PHY: v1alpha1.PHY{Frequency: c.network, Pathloss: c.pathloss}}}}
+		said := frequencyWarnings(spec, waveforms, &Scenario{Name: "field", Frequency: c.scenario}).ToAggregate()
+		if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
+			t.Errorf("%s: it says %v; want %q", name, said, c.want)
+		}
+	}
+}

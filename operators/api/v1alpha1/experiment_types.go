@@ -978,7 +978,7 @@ type Collect struct {
 
 // Drain lets queued messages arrive after the last stop.
 //
-// +kubebuilder:validation:XValidation:rule="!self.max.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || !self.quietFor.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.quietFor) <= duration(self.max)",message="quietFor must not be longer than max",fieldPath=".quietFor"
+// +kubebuilder:validation:XValidation:rule="!self.max.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || !self.quietFor.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.quietFor) <= duration(self.max)",message="quietFor, 5s by default, must not be longer than max",fieldPath=".quietFor"
 type Drain struct {
 	// max is the longest time to wait. Messages that are still in transit then count as lost with reason inFlightAtEnd.
 	// +kubebuilder:default="30s"

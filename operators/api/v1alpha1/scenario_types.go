@@ -288,6 +288,14 @@ type ScenarioSpec struct {
 	AntennaProfiles *ScenarioSource `json:"antennaProfiles,omitempty"`
 }
 
+// PathlossFrequency is the frequency for which the propagation computes pathlosses, empty without propagation.
+func (s *ScenarioSpec) PathlossFrequency() Frequency {
+	if s.Propagation == nil {
+		return ""
+	}
+	return s.Propagation.Frequency
+}
+
 // Files of the scenario in the order in which they are read.
 func (s *ScenarioSpec) Files() []ScenarioSource {
 	if s.Source == nil {

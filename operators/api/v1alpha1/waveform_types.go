@@ -166,7 +166,7 @@ type LinkPatch struct {
 // +kubebuilder:validation:XValidation:rule="has(self.link) || has(self.silent) || has(self.radio) || has(self.schedule) || has(self.jammer)",message="a change of a network needs link, silent, radio, schedule or jammer"
 // +kubebuilder:validation:XValidation:rule="!has(self.to) || has(self.link) || !(has(self.radio) || has(self.schedule) || has(self.jammer))",message="to is for a change of the link: leave it out",fieldPath=".to"
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || has(self.link) || has(self.radio) || !(has(self.schedule) || has(self.jammer))",message="a schedule and a jammer are for the whole network: leave out from",fieldPath=".from"
-// +kubebuilder:validation:XValidation:rule="!has(self.silent) || !has(self.from) && !has(self.to)",message="silent is for the whole network: leave out from and to",fieldPath=".silent"
+// +kubebuilder:validation:XValidation:rule="!has(self.silent) || !has(self.from) && !has(self.to)",message="silent is for the whole network: leave out from and to; for one node set radio: {transmit: false}, or on a link network link: {loss: 100%} from it and to it",fieldPath=".silent"
 // +kubebuilder:validation:XValidation:rule="!has(self.link) || !(has(self.radio) || has(self.schedule) || has(self.jammer))",message="link is for networks of the link model, radio, schedule and jammer are for rfpipe and tdma: no network takes both",fieldPath=".link"
 type RadioChange struct {
 	// network that changes.

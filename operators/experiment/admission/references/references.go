@@ -103,7 +103,7 @@ func (r *Resolver) resolveScenario(ctx context.Context, s *scope.Scope) error {
 		s.AddFinding(scope.ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
 		return nil
 	}
-	s.Scenario = &render.Scenario{Name: reference.Ref, Digest: scenario.Status.Digest, Synthetic: scenario.Spec.Format == v1alpha1.ScenarioSynthetic}
+	s.Scenario = &render.Scenario{Name: reference.Ref, Digest: scenario.Status.Digest, Synthetic: scenario.Spec.Format == v1alpha1.ScenarioSynthetic, Frequency: scenario.Spec.PathlossFrequency()}
 	if scenario.Status.Statistics != nil {
 		s.Scenario.Statistics = *scenario.Status.Statistics
 	}
