@@ -97,6 +97,34 @@ func TestWhatGuardsTeamsFromEachOther(t *testing.T) {
 	}
 }
 
+func TestOneOperatorWorksAtATime(t *testing.T) {
+	for replicas, want := range map[string]struct {
+		strategy appsv1.DeploymentStrategyType
+		election string
+	}{"1": {appsv1.RecreateDeploymentStrategyType, "--leader-elect=false"}, "2": {"", "--leader-elect=true"}} {
+		operator := deployment(t, "vignette-operator", render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "operator.replicas="+replicas))
+		if got := operator.Spec.Strategy.Type; got != want.strategy {
+			t.Errorf("%s replicas have the strategy %q, want %q", replicas, got, want.strategy)
+		}
+		if args := operator.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, want.election) {
+			t.Errorf("%s replicas have the arguments %q, want %s", replicas, args, want.election)
+		}
+	}
+}
+
+// deployment of a name among rendered objects.
+func deployment(t *testing.T, name, manifests string) (d appsv1.Deployment) {
+	t.Helper()
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
+		d = appsv1.Deployment{}
+		if strings.Contains(document, "kind: Deployment") && yaml.Unmarshal([]byte(document), &d) == nil && d.Name == name {
+			return d
+		}
+	}
+	t.Fatalf("there is no Deployment %s", name)
+	return d
+}
+
 // TestTheConsoleHasNoRights: none of Kubernetes, and no token with which to ask for any.
 func TestTheConsoleHasNoRights(t *testing.T) {
 	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "console.enabled=true", "--set", "console.origin=https://console.example",
