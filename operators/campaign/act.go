@@ -35,7 +35,7 @@ func (r *Reconciler) execute(ctx context.Context, s *scope, actions decide.Actio
 		errs = append(errs, r.delete(ctx, s, seen))
 	}
 	if actions.Compare {
-		r.compare(ctx, s)
+		r.compare(s)
 	}
 	return errors.Join(errs...)
 }

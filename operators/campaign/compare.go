@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -22,9 +24,12 @@ const (
 	comparisonRetry    = 15 * time.Second
 )
 
-// compare tries whether the round's runs can be compared. The server makes the comparison again for each request. If it
-// fails, the status says why, and the round's result stays.
-func (r *Reconciler) compare(ctx context.Context, s *scope) {
+// comparison is the result of a comparison that the server was asked for.
+type comparison struct{ err error }
+
+// compare tries whether the round's runs can be compared. The server makes the comparison again for each request, which
+// may take minutes. If it fails, the status says why, and the round's result stays.
+func (r *Reconciler) compare(s *scope) {
 	status := &s.campaign.Status
 	uids, left := comparableRuns(status.Runs)
 	result := &v1alpha1.ComparisonStatus{Round: status.Round, Runs: int32(len(uids))}
@@ -34,13 +39,18 @@ func (r *Reconciler) compare(ctx context.Context, s *scope) {
 		return
 	}
 	query := url.Values{"run": uids}
-	err := r.requestComparison(ctx, uids)
+	name, of := client.ObjectKeyFromObject(s.campaign), fmt.Sprintf("%s round %d: %s", s.campaign.UID, status.Round, query.Encode())
+	out, finished := r.comparisons.Result(name, of)
 	switch {
-	case err != nil && isTemporary(err) && s.now.Sub(status.RoundCompletionTime.Time) < comparisonRetryFor:
+	case !finished: // its end reconciles the campaign
+		r.comparisons.Begin(name, of, func(ctx context.Context) comparison { return comparison{r.requestComparison(ctx, uids)} })
+		return
+	case out.err != nil && isTemporary(out.err) && s.now.Sub(status.RoundCompletionTime.Time) < comparisonRetryFor:
+		r.comparisons.Forget(name)
 		s.requeueAfter(comparisonRetry)
 		return
-	case err != nil:
-		result.Message = joinProblems([]string{"the runs could not be compared: " + err.Error()})
+	case out.err != nil:
+		result.Message = joinProblems([]string{"the runs could not be compared: " + out.err.Error()})
 	default:
 		result.Path = "/v1/compare?" + query.Encode()
 		if left > 0 {

@@ -27,6 +27,7 @@ import (
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/freshness"
+	"vignette.dev/vignette/operators/jobs"
 )
 
 // +kubebuilder:rbac:groups=vignette.dev,resources=campaigns,verbs=get;list;watch
@@ -51,6 +52,8 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 
 	written freshness.Versions
+	// comparisons are made beside the reconciler, as each takes minutes.
+	comparisons jobs.Jobs[comparison]
 }
 
 // scope is the state of one reconciliation. campaign.Status is written once, at the end.
@@ -79,6 +82,9 @@ func (s *scope) requeueAfter(d time.Duration) {
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var c v1alpha1.Campaign
 	if err := r.fetch(ctx, request.NamespacedName, &c); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.comparisons.Forget(request.NamespacedName)
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if !c.DeletionTimestamp.IsZero() {
@@ -145,11 +151,15 @@ func (r *Reconciler) writeStatus(ctx context.Context, before *v1alpha1.Campaign,
 
 // SetupWithManager registers the controller and the sources of its reconciliations.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager, concurrent int) error {
+	if err := manager.Add(&r.comparisons); err != nil {
+		return err
+	}
 	return ctrl.NewControllerManagedBy(manager).
 		Named("campaign").
 		For(&v1alpha1.Campaign{}).
 		Owns(&v1alpha1.Experiment{}).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.campaignsReferringTo)).
+		WatchesRawSource(r.comparisons.Source()).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrent,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](200*time.Millisecond, 15*time.Second),

@@ -63,21 +63,53 @@ var errKilled = errors.New("the operator was killed")
 
 // archive simulates the server.
 type archive struct {
-	states          map[string]runapi.State
+	states map[string]runapi.State
+	// patience is the time that it was last given to say what it has of a run.
+	patience time.Duration
+
+	mu              sync.Mutex
 	err             error
 	compareRequests [][]string
+	// busy holds comparisons until it is closed; nil does not.
+	busy chan struct{}
 }
 
-func (a *archive) State(_ context.Context, uid string) (runapi.State, error) {
+func (a *archive) State(ctx context.Context, uid string) (runapi.State, error) {
+	if until, limited := ctx.Deadline(); limited {
+		a.patience = time.Until(until)
+	}
 	if state, found := a.states[uid]; found {
 		return state, nil
 	}
 	return runapi.State{}, &runs.Error{Status: 404}
 }
 
-func (a *archive) Compare(_ context.Context, uids []string, _ runs.Comparison) (io.ReadCloser, error) {
+func (a *archive) Compare(ctx context.Context, uids []string, _ runs.Comparison) (io.ReadCloser, error) {
+	if a.busy != nil {
+		select {
+		case <-a.busy:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	a.compareRequests = append(a.compareRequests, uids)
 	return io.NopCloser(strings.NewReader("{}")), a.err
+}
+
+// compared are the runs of each comparison that it was asked for.
+func (a *archive) compared() [][]string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Clone(a.compareRequests)
+}
+
+// answer comparisons with an error, or without.
+func (a *archive) answer(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = err
 }
 
 func newWorld(t *testing.T) *world {
@@ -258,10 +290,27 @@ func (w *world) untilOver() {
 		if phase == v1alpha1.CampaignSucceeded || phase == v1alpha1.CampaignFailed {
 			return
 		}
+		if phase == v1alpha1.CampaignReporting {
+			time.Sleep(10 * time.Millisecond) // comparisons are made beside the reconciler
+		}
 		w.clock.Step(time.Second)
 		w.advanceExperiments()
 	}
 	w.t.Fatalf("no end: %+v", w.campaign().Status)
+}
+
+// untilReporting reconciles until all runs are done.
+func (w *world) untilReporting() {
+	w.t.Helper()
+	for range 200 {
+		w.reconcile()
+		if w.campaign().Status.Phase == v1alpha1.CampaignReporting {
+			return
+		}
+		w.clock.Step(time.Second)
+		w.advanceExperiments()
+	}
+	w.t.Fatalf("its runs do not end: %+v", w.campaign().Status)
 }
 
 func values(texts ...string) (all []apiextensionsv1.JSON) {
@@ -316,8 +365,8 @@ func TestACampaignCreatesEachOfItsPointsOnceAndComparesThem(t *testing.T) {
 	if c.Status.Phase != v1alpha1.CampaignSucceeded || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionReady) || c.Status.Counts.Summary != "3/3" {
 		t.Errorf("%+v", c.Status)
 	}
-	if len(w.archive.compareRequests) != 1 || len(w.archive.compareRequests[0]) != 3 || !strings.HasPrefix(c.Status.Comparison.Path, "/v1/compare?run=uid-") {
-		t.Errorf("asked to compare %v, comparison %+v", w.archive.compareRequests, c.Status.Comparison)
+	if compared := w.archive.compared(); len(compared) != 1 || len(compared[0]) != 3 || !strings.HasPrefix(c.Status.Comparison.Path, "/v1/compare?run=uid-") {
+		t.Errorf("asked to compare %v, comparison %+v", w.archive.compared(), c.Status.Comparison)
 	}
 	e := w.experiments()[1]
 	if e.Labels[v1alpha1.LabelCampaign] != "tiny" || e.Labels["study"] != "e2" || e.Annotations[v1alpha1.AnnotationLevels] != `{"delay":"1ms","period":"500ms"}` ||
@@ -471,6 +520,65 @@ func TestAFailedComparisonFailsNoCampaign(t *testing.T) {
 	w.untilOver()
 	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || !strings.Contains(c.Status.Message, "there is no analysis") {
 		t.Errorf("%s: %s", c.Status.Phase, c.Status.Message)
+	}
+}
+
+func TestAComparisonIsTriedAgainWhileTheServerIsAway(t *testing.T) {
+	w := newWorld(t)
+	w.archive.answer(&runs.Error{Status: 503, Message: "starting"})
+	w.must(w.api.Create(t.Context(), tiny()))
+	w.untilReporting()
+	for len(w.archive.compared()) < 2 {
+		w.reconcile()
+		time.Sleep(time.Millisecond)
+	}
+	w.archive.answer(nil)
+	w.untilOver()
+	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || c.Status.Comparison.Path == "" {
+		t.Errorf("%s, comparison %+v", c.Status.Phase, c.Status.Comparison)
+	}
+}
+
+func TestAServerThatDoesNotAnswerHoldsUpNoReconciliation(t *testing.T) {
+	w := newWorld(t)
+	w.archive.busy = make(chan struct{})
+	w.must(w.api.Create(t.Context(), tiny()))
+	w.untilReporting()
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		for range 3 {
+			w.reconcile()
+		}
+	}()
+	select {
+	case <-returned:
+	case <-time.After(10 * time.Second):
+		t.Fatal("a reconciliation waits for the comparison")
+	}
+	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignReporting || c.Status.Comparison != nil {
+		t.Errorf("%s, comparison %+v", c.Status.Phase, c.Status.Comparison)
+	}
+	close(w.archive.busy)
+	w.untilOver()
+	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || len(w.archive.compared()) != 1 {
+		t.Errorf("%s, asked to compare %v; want one comparison", c.Status.Phase, w.archive.compared())
+	}
+}
+
+func TestTheServerHasLittleTimeToSayWhatItHasOfARun(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.api.Create(t.Context(), tiny()))
+	for len(w.experiments()) == 0 {
+		w.reconcile()
+	}
+	w.reconcile() // it writes the UIDs
+	for _, e := range w.experiments() {
+		w.must(w.api.Delete(t.Context(), &e))
+	}
+	w.reconcile()
+	if w.archive.patience <= 0 || w.archive.patience > stateTimeout {
+		t.Errorf("the server has %s, want more than 0 and at most %s", w.archive.patience, stateTimeout)
 	}
 }
 

@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,6 +13,9 @@ import (
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
+
+// stateTimeout is the longest time in which the server says what it has of a run.
+const stateTimeout = 15 * time.Second
 
 // observe observes the campaign's experiments. It asks the API server for those that the cache does not show.
 func (r *Reconciler) observe(ctx context.Context, s *scope) error {
@@ -56,7 +60,9 @@ func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.C
 		return nil // it has not been created yet
 	}
 	gone := decide.ObservedExperiment{Name: run.Name, UID: run.UID, Gone: true, Owned: true}
-	state, err := r.Archive.State(ctx, string(run.UID))
+	limited, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	state, err := r.Archive.State(limited, string(run.UID))
 	if err != nil && !runs.IsNotFound(err) {
 		return err
 	}

@@ -19,12 +19,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/jobs"
 	"vignette.dev/vignette/operators/kstatus"
 )
 
@@ -67,7 +66,8 @@ type Reconciler struct {
 	// Now is the clock; time.Now if nil.
 	Now func() time.Time
 
-	jobs jobs
+	jobs        jobs.Jobs[compileResult]
+	storeChecks storeChecks
 }
 
 // Reconcile updates one scenario's status. Compilation runs in jobs.
@@ -75,7 +75,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	var s v1alpha1.Scenario
 	if err := r.Client.Get(ctx, request.NamespacedName, &s); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.jobs.forget(request.NamespacedName)
+			r.jobs.Forget(request.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -91,16 +91,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		if err != nil || !lost {
 			return ctrl.Result{RequeueAfter: r.nextStoreCheck(&s)}, err
 		}
-		r.jobs.forget(request.NamespacedName)
+		r.jobs.Forget(request.NamespacedName)
 	}
-	out, finished := r.jobs.result(request.NamespacedName, from)
+	out, finished := r.jobs.Result(request.NamespacedName, from)
 	if !finished {
 		spec, namespace := *s.Spec.DeepCopy(), s.Namespace
-		r.jobs.start(request.NamespacedName, from, func(ctx context.Context) compileResult { return r.compile(ctx, namespace, spec) })
+		r.jobs.Begin(request.NamespacedName, from, func(ctx context.Context) compileResult { return r.compile(ctx, namespace, spec) })
 		return ctrl.Result{}, r.write(ctx, &s, v1alpha1.ScenarioStatus{}, condition(metav1.ConditionUnknown, ReasonCompiling, "its sources are being read"))
 	}
 	if out.retry != nil {
-		r.jobs.forget(request.NamespacedName)
+		r.jobs.Forget(request.NamespacedName)
 		err := r.write(ctx, &s, v1alpha1.ScenarioStatus{}, condition(metav1.ConditionUnknown, ReasonStoreUnavailable, out.retry.Error()))
 		if err == nil {
 			err = out.retry
@@ -112,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	// The job stays until the inputs change, because a stale read would start it again.
-	r.jobs.storeChecked(s.UID, r.now())
+	r.storeChecks.checked(s.UID, r.now())
 	return ctrl.Result{RequeueAfter: r.nextStoreCheck(&s)}, nil
 }
 
@@ -137,7 +137,7 @@ func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bo
 	if !ready && s.Spec.Compiled == "" {
 		return false, nil // the error is in the sources
 	}
-	if r.now().Sub(r.jobs.storeCheckedAt(s.UID)) < r.nextStoreCheck(s) {
+	if r.now().Sub(r.storeChecks.checkedAt(s.UID)) < r.nextStoreCheck(s) {
 		return false, nil
 	}
 	digest := s.Status.Digest
@@ -146,7 +146,7 @@ func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bo
 	}
 	has, err := r.Store.HasScenario(ctx, digest)
 	if err == nil {
-		r.jobs.storeChecked(s.UID, r.now())
+		r.storeChecks.checked(s.UID, r.now())
 	}
 	return has != ready, err
 }
@@ -212,19 +212,14 @@ func (r *Reconciler) inputDigest(ctx context.Context, s *v1alpha1.Scenario) (str
 
 // SetupWithManager registers the controller. It watches only the metadata of ConfigMaps.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager) error {
-	done := make(chan event.GenericEvent, 1)
 	if err := manager.Add(&r.jobs); err != nil {
 		return err
-	}
-	r.jobs.onFinished = func(name types.NamespacedName) {
-		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
-		done <- event.GenericEvent{Object: object}
 	}
 	return ctrl.NewControllerManagedBy(manager).
 		Named("scenario").
 		For(&v1alpha1.Scenario{}).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.scenariosUsing)).
-		WatchesRawSource(source.Channel(done, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(r.jobs.Source()).
 		Complete(r)
 }
 

@@ -82,7 +82,7 @@ func newTestBed(t *testing.T, spec v1alpha1.ScenarioSpec, configMaps ...client.O
 // restart restarts the operator.
 func (l *testBed) restart() {
 	l.reconciler = &Reconciler{Client: l.client, Live: l.client, Metadata: l.client, Store: l.store, Now: func() time.Time { return l.now }}
-	l.reconciler.jobs.onFinished = func(name types.NamespacedName) { l.done <- name }
+	l.reconciler.jobs.OnFinished = func(name types.NamespacedName) { l.done <- name }
 }
 
 func (l *testBed) reconcile() (ctrl.Result, error) {
@@ -322,24 +322,4 @@ func TestAScenarioThatWasPushedIsReadyOnceTheStoreHasIt(t *testing.T) {
 		t.Errorf("status %+v", s.Status)
 	}
 	l.isIdle()
-}
-
-func TestANewerStateEndsTheCompilationOfTheOlder(t *testing.T) {
-	var j jobs
-	name := types.NamespacedName{Name: "a"}
-	began, ended := make(chan struct{}), make(chan error, 1)
-	j.start(name, "old", func(ctx context.Context) compileResult {
-		close(began)
-		<-ctx.Done()
-		ended <- ctx.Err()
-		return compileResult{}
-	})
-	<-began // otherwise the older would never start
-	j.start(name, "new", func(context.Context) compileResult { return compileResult{digest: "sha256:1"} })
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the older ended with %v", err)
-	}
-	if _, finished := j.result(name, "old"); finished {
-		t.Error("the older has a result")
-	}
 }

@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/operators/campaign"
 )
 
-// registerCampaigns adds the controller of campaigns. A comparison takes minutes, so only the controller limits its time.
+// registerCampaigns adds the controller of campaigns. A comparison takes minutes, so the controller limits the time of each request.
 func (c *config) registerCampaigns(manager ctrl.Manager, token runs.TokenSource) error {
 	campaigns := &campaign.Reconciler{
 		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Recorder: manager.GetEventRecorderFor("vignette"),
