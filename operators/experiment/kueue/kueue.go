@@ -236,9 +236,7 @@ func equalAmounts(a, b corev1.ResourceList) bool {
 
 // Leave deletes the experiment's Workload, also if somebody has removed queueName since.
 func (w *Workloads) Leave(ctx context.Context, e *v1alpha1.Experiment) error {
-	admitted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
-	hasWorkload := admitted != nil && (admitted.Reason == scope.ReasonWaitingForKueue || admitted.Reason == scope.ReasonKueueInactive)
-	if e.Spec.QueueName == "" && !hasWorkload {
+	if e.Spec.QueueName == "" && !mayHaveWorkload(e) {
 		return nil
 	}
 	found, err := w.Find(ctx, e)
@@ -249,4 +247,14 @@ func (w *Workloads) Leave(ctx context.Context, e *v1alpha1.Experiment) error {
 		return err
 	}
 	return w.Objects.Delete(ctx, found)
+}
+
+// reasonsWithWorkload are the reasons of Admitted of an experiment that Kueue admits. The last two are those of one that
+// went back to the queue, and keeps its Workload.
+var reasonsWithWorkload = []string{scope.ReasonWaitingForKueue, scope.ReasonKueueInactive, queue.ReasonQuotaRefused, scope.ReasonNotStarted}
+
+// mayHaveWorkload reports whether an experiment may have a Workload from a queue name that it has no more.
+func mayHaveWorkload(e *v1alpha1.Experiment) bool {
+	admitted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAdmitted)
+	return admitted != nil && slices.Contains(reasonsWithWorkload, admitted.Reason)
 }

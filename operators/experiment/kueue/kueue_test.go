@@ -4,8 +4,20 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"vignette.dev/vignette/internal/core/queue"
+	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/objects"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 func TestAWorkloadHasEightPodSetsAtMostThatHoldAllNodes(t *testing.T) {
@@ -31,5 +43,34 @@ func TestAWorkloadHasEightPodSetsAtMostThatHoldAllNodes(t *testing.T) {
 	containers, _, _ := unstructured.NestedSlice(last, "template", "spec", "containers")
 	if cpu, _, _ := unstructured.NestedString(containers[0].(map[string]any), "resources", "requests", "cpu"); cpu != "900m" {
 		t.Errorf("the last set asks for cpu %s for each pod, want that of the largest", cpu)
+	}
+}
+
+func TestAnExperimentWhoseQueueNameWasRemovedLeavesKueue(t *testing.T) {
+	kind := schema.GroupVersionKind{Group: workloadKind.Group, Version: "v1beta1", Kind: workloadKind.Kind}
+	for reason, leaves := range map[string]bool{
+		scope.ReasonWaitingForKueue: true, scope.ReasonKueueInactive: true, queue.ReasonQuotaRefused: true, scope.ReasonNotStarted: true,
+		queue.ReasonAdmitted: false,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			e := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "e", UID: "u"}}
+			e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAdmitted, Status: metav1.ConditionFalse, Reason: reason}}
+			workload := &unstructured.Unstructured{}
+			workload.SetGroupVersionKind(kind)
+			workload.SetNamespace(e.Namespace)
+			workload.SetName(Name(e))
+			workload.SetOwnerReferences([]metav1.OwnerReference{*metav1.NewControllerRef(e, v1alpha1.GroupVersion.WithKind("Experiment"))})
+			mapper := meta.NewDefaultRESTMapper(nil)
+			mapper.Add(kind, meta.RESTScopeNamespace)
+			api := fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithRESTMapper(mapper).WithObjects(workload).Build()
+			w := &Workloads{Objects: &objects.Objects{Client: api, Live: api}}
+			if err := w.Leave(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+			err := api.Get(t.Context(), client.ObjectKeyFromObject(workload), workload)
+			if client.IgnoreNotFound(err) != nil || apierrors.IsNotFound(err) != leaves {
+				t.Errorf("its Workload: %v, want it deleted: %v", err, leaves)
+			}
+		})
 	}
 }
