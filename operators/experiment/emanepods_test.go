@@ -2,6 +2,7 @@ package experiment
 
 import (
 	"bytes"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -214,6 +215,25 @@ func TestAnExperimentWaitsForAScenarioWhoseDistancesItNeeds(t *testing.T) {
 		t.Errorf("%+v; want that the scenario is not ready", accepted)
 	}
 	w.server.scenarios = scenarios
+	w.untilPhase(v1alpha1.PhaseRunning)
+}
+
+func TestAServerThatIsAwayRefusesNoExperiment(t *testing.T) {
+	w := slotted(t, "4us")
+	w.server.scenariosAway = errors.New("connection refused")
+	w.settle()
+	e, before := w.experiment(), len(w.writes)
+	accepted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted)
+	if e.Status.Phase != v1alpha1.PhaseQueued || accepted == nil || accepted.Status != metav1.ConditionUnknown || !strings.Contains(e.Status.Message, "positions of scenario aimed") {
+		t.Errorf("phase %s, %+v; want that it waits for the scenario", e.Status.Phase, accepted)
+	}
+	if meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionStalled) {
+		t.Error("it is stalled, though nobody has to change anything")
+	}
+	if result, err := w.reconcile(); err != nil || result.RequeueAfter != 5*time.Second || len(w.writes) != before {
+		t.Errorf("%+v, %v, writes %v; want another try in 5 s", result, err, w.writes[before:])
+	}
+	w.server.scenariosAway = nil
 	w.untilPhase(v1alpha1.PhaseRunning)
 }
 

@@ -618,6 +618,8 @@ type server struct {
 	full string
 	// scenarios are compiled scenarios by digest.
 	scenarios map[string][]byte
+	// scenariosAway is why it gives none of them now; nil for nothing.
+	scenariosAway error
 	// downloads is how often a compiled scenario was asked for.
 	downloads int
 }
@@ -626,6 +628,9 @@ func (s *server) Scenario(ctx context.Context, digest string) (io.ReadCloser, er
 	s.downloads++
 	if _, limited := ctx.Deadline(); !limited {
 		s.world.t.Error("the operator asks for a compiled scenario without a deadline")
+	}
+	if s.scenariosAway != nil {
+		return nil, s.scenariosAway
 	}
 	content, found := s.scenarios[digest]
 	if !found {

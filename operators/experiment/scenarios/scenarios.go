@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/scenario"
 )
 
@@ -19,16 +20,26 @@ type Store interface {
 // downloadTimeout limits the download of a compiled scenario, which may be large.
 const downloadTimeout = time.Minute
 
-// Use downloads a compiled scenario for the time of a call.
+// UnavailableError means that a scenario cannot be read now, and may be later.
+type UnavailableError struct{ err error }
+
+func (e *UnavailableError) Error() string { return e.err.Error() }
+
+func (e *UnavailableError) Unwrap() error { return e.err }
+
+// Use downloads a compiled scenario for the time of a call. A scenario that the server does not have is no UnavailableError.
 func Use(ctx context.Context, store Store, digest string, use func(*scenario.Scenario) error) (err error) {
 	file, err := os.CreateTemp("", "scenario-*")
 	if err != nil {
-		return err
+		return &UnavailableError{err}
 	}
 	defer func() { err = errors.Join(err, file.Close(), os.Remove(file.Name())) }()
 	size, err := download(ctx, store, digest, file)
-	if err != nil {
+	switch {
+	case runs.IsNotFound(err):
 		return err
+	case err != nil:
+		return &UnavailableError{err}
 	}
 	compiled, err := scenario.Open(file, size)
 	if err != nil {

@@ -20,9 +20,11 @@ const (
 	ReasonKeyNotFound       = "KeyNotFound"
 	ReasonScenarioNotFound  = "ScenarioNotFound"
 	ReasonScenarioNotReady  = "ScenarioNotReady"
-	ReasonSubnetOverlap     = "SubnetOverlap"
-	ReasonScenarioChanged   = "ScenarioChanged"
-	ReasonEngineMissing     = "EngineNotInstalled"
+	// ReasonScenarioUnavailable means that the server does not give the scenario now. Accepted is then unknown.
+	ReasonScenarioUnavailable = "ScenarioUnavailable"
+	ReasonSubnetOverlap       = "SubnetOverlap"
+	ReasonScenarioChanged     = "ScenarioChanged"
+	ReasonEngineMissing       = "EngineNotInstalled"
 	// ReasonKubeVirtMissing means that a node is a virtual machine, and the cluster has no KubeVirt.
 	ReasonKubeVirtMissing = "KubeVirtNotInstalled"
 	// ReasonGuestMissing means that a virtual machine names no disk, and the platform has none.

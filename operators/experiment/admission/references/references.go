@@ -41,7 +41,7 @@ type Resolver struct {
 	Scenarios scenarios.Store
 
 	specs             experimentCache
-	distances         experimentCache
+	distances         distances
 	serviceRangeCache serviceRangeCache
 }
 
@@ -73,7 +73,9 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err := r.resolveScenario(ctx, s); err != nil {
 		return true, err
 	}
-	r.measureDistances(ctx, s)
+	if r.measureDistances(ctx, s) {
+		return true, nil
+	}
 	for _, err := range render.CheckEngine(&s.Experiment.Spec, s.Options) {
 		s.AddFinding(scope.ReasonEngineMissing, err)
 	}
