@@ -112,6 +112,19 @@ func TestOneOperatorWorksAtATime(t *testing.T) {
 	}
 }
 
+// TestWhatTheOperatorMakesIsPulledAsTheValuesSay: the workflow's pods, and those for which the operator has the Secrets' names.
+func TestWhatTheOperatorMakesIsPulledAsTheValuesSay(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "images.pullPolicy=Always", "--set", "images.pullSecrets[0].name=one", "--set", "images.pullSecrets[1].name=two")
+	if args := deployment(t, "vignette-operator", made).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--image-pull-secrets=one,two") {
+		t.Errorf("the operator has the arguments %q, want --image-pull-secrets=one,two", args)
+	}
+	_, workflow, _ := strings.Cut(made, "kind: ClusterWorkflowTemplate")
+	workflow, _, _ = strings.Cut(workflow, "\n---\n")
+	if always, all := strings.Count(workflow, "imagePullPolicy: Always"), strings.Count(workflow, "imagePullPolicy:"); all == 0 || always != all {
+		t.Errorf("%d of the workflow's %d containers have the policy Always", always, all)
+	}
+}
+
 // deployment of a name among rendered objects.
 func deployment(t *testing.T, name, manifests string) (d appsv1.Deployment) {
 	t.Helper()

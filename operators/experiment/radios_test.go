@@ -84,17 +84,35 @@ func TestADeletedObjectOfARunIsRestoredOrReportedOrNotNeeded(t *testing.T) {
 func TestTheAccountOfAWorkflowsPodsExistsBeforeThem(t *testing.T) {
 	w := newWorld(t)
 	w.untilAfterT0(5 * time.Second)
-	for _, shared := range []client.Object{render.ServiceAccount(w.experiment()), render.RoleBinding(w.experiment())} {
+	for _, shared := range []client.Object{render.ServiceAccount(w.experiment(), nil), render.RoleBinding(w.experiment())} {
 		w.must(w.api.Delete(t.Context(), shared))
 	}
 	w.untilPhase(v1alpha1.PhaseCollecting)
 	for _, shared := range []client.Object{&corev1.ServiceAccount{}, &rbacv1.RoleBinding{}} {
-		name := render.ServiceAccount(w.experiment()).Name
+		name := render.ServiceAccount(w.experiment(), nil).Name
 		if _, isBinding := shared.(*rbacv1.RoleBinding); isBinding {
 			name = render.RoleBinding(w.experiment()).Name
 		}
 		if err := w.api.Get(t.Context(), client.ObjectKey{Namespace: w.key.Namespace, Name: name}, shared); err != nil {
 			t.Errorf("the workflow's next pod cannot start: %v", err)
+		}
+	}
+}
+
+func TestTheAccountOfAWorkflowsPodsHasTheSecretsToPullWith(t *testing.T) {
+	w := newWorld(t)
+	w.reconciler.Options.Render.PullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	account := render.ServiceAccount(w.experiment(), []corev1.LocalObjectReference{{Name: "of-the-cluster"}})
+	account.OwnerReferences = nil // that of an experiment that is gone
+	w.must(w.api.Create(t.Context(), account))
+	w.untilPhase(v1alpha1.PhaseRunning)
+	w.must(w.api.Get(t.Context(), client.ObjectKeyFromObject(account), account))
+	if want := []corev1.LocalObjectReference{{Name: "of-the-cluster"}, {Name: "registry"}}; !slices.Equal(account.ImagePullSecrets, want) || len(account.OwnerReferences) != 1 {
+		t.Errorf("the account that was there has the Secrets %v and the owners %v; want %v and the experiment", account.ImagePullSecrets, account.OwnerReferences, want)
+	}
+	for _, pod := range w.pods() {
+		if len(pod.Spec.ImagePullSecrets) > 0 {
+			t.Errorf("pod %s has Secrets of its own, and so none of its account: %v", pod.Name, pod.Spec.ImagePullSecrets)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func addEMANEFiles(to *corev1.ConfigMap, nem string, files []emane.File) (items 
 func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1.KeyToPath, options Options) *corev1.Pod {
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta, Spec: corev1.PodSpec{
 		NodeName: host, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To(int64(5)), AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
-		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
+		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, ImagePullSecrets: options.PullSecrets,
 		Containers: []corev1.Container{{
 			Name: "emane", Image: options.EMANEImage, ImagePullPolicy: options.PullPolicy,
 			Command: append([]string{"bash", "-c", emaneScript, "emane"}, nems...),

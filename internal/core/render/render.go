@@ -42,6 +42,8 @@ type Options struct {
 	ToolboxImage string
 	// PullPolicy of the platform's images.
 	PullPolicy corev1.PullPolicy
+	// PullSecrets are for EMANE's pods and the workflow's. Node pods have none, as they would lose those of their account.
+	PullSecrets []corev1.LocalObjectReference
 	// ClusterDNS lets isolated nodes ask the cluster's DNS.
 	ClusterDNS bool
 }

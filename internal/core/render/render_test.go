@@ -84,7 +84,7 @@ func TestEveryObjectOfTheQuickstartMatchesItsGoldenFile(t *testing.T) {
 	checkGolden(t, "attachments", attachments...)
 	checkGolden(t, "radionetworks", networks...)
 	checkGolden(t, "workflow", Workflow(in).Object)
-	checkGolden(t, "access", ServiceAccount(in.Experiment), RoleBinding(in.Experiment))
+	checkGolden(t, "access", ServiceAccount(in.Experiment, []corev1.LocalObjectReference{{Name: "registry"}}), RoleBinding(in.Experiment))
 	checkGolden(t, "plan", Plan(in, waveforms(in), uids(in)))
 }
 

@@ -59,9 +59,9 @@ func parameter(name, value string) map[string]any {
 }
 
 // ServiceAccount is that of the workflow's pods. All experiments of a namespace share and own it, so that it is deleted with
-// the last of them.
-func ServiceAccount(e *v1alpha1.Experiment) *corev1.ServiceAccount {
-	account := &corev1.ServiceAccount{ObjectMeta: sharedMeta(e)}
+// the last of them. Kubernetes ignores Secrets to pull with that the namespace does not have.
+func ServiceAccount(e *v1alpha1.Experiment, pullSecrets []corev1.LocalObjectReference) *corev1.ServiceAccount {
+	account := &corev1.ServiceAccount{ObjectMeta: sharedMeta(e), ImagePullSecrets: pullSecrets}
 	account.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ServiceAccount"))
 	return account
 }

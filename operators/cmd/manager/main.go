@@ -48,6 +48,7 @@ type config struct {
 	concurrent, verbosity int
 	clusterCIDRs          string
 	pullPolicy            string
+	pullSecrets           string
 	memoryLimit           string
 	scratchLimit          string
 	registry, tag         string
@@ -93,6 +94,7 @@ func parseFlags() *config {
 	flag.StringVar(&c.scratchLimit, "app-scratch-limit", "1Gi", "most that an app may have in each of its folders for data and for /tmp; 0 is no limit")
 	flag.BoolVar(&r.ClusterDNS, "cluster-dns", false, "let nodes use the cluster's DNS, by which they can exchange signals without their radios")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
+	flag.StringVar(&c.pullSecrets, "image-pull-secrets", "", "comma-separated `names` of Secrets with which EMANE's pods and the workflow's pull their images")
 	flag.DurationVar(&o.StartLead, "start-lead", o.StartLead, "time from \"every agent is ready\" to T0")
 	flag.DurationVar(&o.ProvisioningDeadline, "provisioning-deadline", o.ProvisioningDeadline, "longest time from an experiment's start slot to \"every agent is ready\"")
 	flag.DurationVar(&o.CleanupDeadline, "cleanup-deadline", o.CleanupDeadline, "time after which a deletion ends even if objects are left")
@@ -127,6 +129,9 @@ func (c *config) complete() error {
 		return fmt.Errorf("--start-lead is %s: use 1s or more, as every agent must receive T0 before it", c.options.StartLead)
 	}
 	r.PullPolicy = corev1.PullPolicy(c.pullPolicy)
+	for _, name := range strings.FieldsFunc(c.pullSecrets, isSeparator) {
+		r.PullSecrets = append(r.PullSecrets, corev1.LocalObjectReference{Name: name})
+	}
 	for _, limit := range []struct {
 		flag, text string
 		to         *resource.Quantity
@@ -136,7 +141,7 @@ func (c *config) complete() error {
 			return fmt.Errorf("--%s %q: use bytes such as 2Gi, or 0 for none", limit.flag, limit.text)
 		}
 	}
-	for _, text := range strings.FieldsFunc(c.clusterCIDRs, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, text := range strings.FieldsFunc(c.clusterCIDRs, isSeparator) {
 		prefix, err := netip.ParsePrefix(text)
 		if err != nil {
 			return fmt.Errorf("--cluster-cidrs: %w", err)
@@ -146,6 +151,9 @@ func (c *config) complete() error {
 	c.options.Version = version()
 	return nil
 }
+
+// isSeparator reports whether a rune separates the entries of a list.
+func isSeparator(r rune) bool { return r == ',' || r == ' ' }
 
 func version() string {
 	info, ok := debug.ReadBuildInfo()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -168,13 +170,13 @@ func (w *Workflows) TerminateOf(ctx context.Context, s *scope.Scope) error {
 	return w.Terminate(ctx, found)
 }
 
-// EnsureAccount creates the account of the workflow's pods, or adds the experiment as an owner. It runs before the first
+// EnsureAccount creates the account of the workflow's pods, or adds what the experiment needs of it. It runs before the first
 // node and again before the workflow's pods, as somebody may have deleted it. An account of the user stays unchanged.
 func (w *Workflows) EnsureAccount(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Phase() == v1alpha1.PhaseProvisioning && len(s.Pods) == len(s.Topology.Nodes) {
 		return false, nil
 	}
-	for _, want := range []client.Object{render.ServiceAccount(s.Experiment), render.RoleBinding(s.Experiment)} {
+	for _, want := range []client.Object{render.ServiceAccount(s.Experiment, s.Options.PullSecrets), render.RoleBinding(s.Experiment)} {
 		existing := want.DeepCopyObject().(client.Object)
 		err := w.Live.Get(ctx, client.ObjectKeyFromObject(want), existing)
 		if apierrors.IsNotFound(err) {
@@ -184,7 +186,7 @@ func (w *Workflows) EnsureAccount(ctx context.Context, s *scope.Scope) (bool, er
 				return true, nil
 			}
 		} else if err == nil {
-			err = w.addOwner(ctx, s.Experiment, existing)
+			err = w.share(ctx, s, existing)
 		}
 		if err != nil {
 			return true, err
@@ -193,13 +195,25 @@ func (w *Workflows) EnsureAccount(ctx context.Context, s *scope.Scope) (bool, er
 	return false, nil
 }
 
-func (w *Workflows) addOwner(ctx context.Context, e *v1alpha1.Experiment, object client.Object) error {
-	owners := object.GetOwnerReferences()
-	isOwner := slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == e.UID })
-	if isOwner || object.GetLabels()["app.kubernetes.io/managed-by"] != render.ManagedByValue {
+// share adds the experiment as an owner of a shared object, and to its account the Secrets to pull with.
+func (w *Workflows) share(ctx context.Context, s *scope.Scope, object client.Object) error {
+	if object.GetLabels()["app.kubernetes.io/managed-by"] != render.ManagedByValue {
 		return nil
 	}
 	before := object.DeepCopyObject().(client.Object)
-	object.SetOwnerReferences(append(owners, render.SharedOwner(e)))
+	owners, e := object.GetOwnerReferences(), s.Experiment
+	if !slices.ContainsFunc(owners, func(o metav1.OwnerReference) bool { return o.UID == e.UID }) {
+		object.SetOwnerReferences(append(owners, render.SharedOwner(e)))
+	}
+	if account, ok := object.(*corev1.ServiceAccount); ok {
+		for _, secret := range s.Options.PullSecrets {
+			if !slices.Contains(account.ImagePullSecrets, secret) { // clusters add others
+				account.ImagePullSecrets = append(account.ImagePullSecrets, secret)
+			}
+		}
+	}
+	if equality.Semantic.DeepEqual(before, object) {
+		return nil
+	}
 	return w.Client.Patch(ctx, object, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
