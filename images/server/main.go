@@ -68,7 +68,7 @@ func serveCommand() *cobra.Command {
 	flags.StringVar(&o.scenarioQuota, "scenario-quota", "2Gi", "most bytes of all compiled scenarios together; 0 means no limit")
 	flags.StringVar(&o.audience, "audience", v1alpha1.TokenAudience, "audience that callers' tokens must have")
 	flags.StringVar(&o.analysis, "analysis-socket", "", "Unix socket of the analysis that compares runs; without one, none are compared")
-	flags.DurationVar(&o.retention, "retention", 0, "delete runs without activity, and unused scenarios, after this time, such as 720h; 0 means never")
+	flags.DurationVar(&o.retention, "retention", 0, "delete runs this long after they ended, and scenarios this long after their last use, such as 720h; 0 means never")
 	flags.StringVar(&o.policy.OperatorUser, "operator-user", "system:serviceaccount:vignette-system:vignette-operator", "user name of the operator")
 	flags.StringVar(&o.policy.RadiodUser, "radiod-user", "system:serviceaccount:vignette-system:vignette-radiod", "user name of radiod")
 	flags.StringSliceVar(&o.policy.AdminUsers, "admin-user", nil, "user names that may delete runs")

@@ -305,7 +305,7 @@ type Usage struct {
 	Bytes int64 `json:"bytes"`
 	// QuotaBytes of its runs; 0 means no limit. At the limit no run begins, and the logs of others are cut off.
 	QuotaBytes int64 `json:"quotaBytes"`
-	// RetentionSeconds after which an unchanged run is deleted; 0 means never.
+	// RetentionSeconds after which an ended run is deleted; 0 means never.
 	RetentionSeconds float64 `json:"retentionSeconds"`
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // registry has every run of the archive by its UID.
@@ -18,6 +19,8 @@ type registry struct {
 	store *archive.Store
 	quota int64
 	now   func() time.Time
+	// opened is when this server opened the archive.
+	opened time.Time
 
 	mu   sync.RWMutex
 	runs map[string]*run
@@ -31,7 +34,7 @@ type registry struct {
 
 // openRegistry loads every run of the archive.
 func openRegistry(store *archive.Store, quota int64, now func() time.Time) (*registry, error) {
-	reg := &registry{store: store, quota: quota, now: now, runs: map[string]*run{}, runsOfPod: map[string][]*run{}, podsOfRun: map[string][]string{}, updates: newRunUpdates()}
+	reg := &registry{store: store, quota: quota, now: now, opened: now(), runs: map[string]*run{}, runsOfPod: map[string][]*run{}, podsOfRun: map[string][]string{}, updates: newRunUpdates()}
 	keys, err := store.Keys()
 	if err != nil {
 		return nil, err
@@ -206,18 +209,41 @@ func (reg *registry) unindexPods(r *run) {
 	delete(reg.podsOfRun, uid)
 }
 
-// expire deletes the runs without activity for longer than their namespace's retention; 0 keeps them.
+// expire deletes the runs that ended longer ago than their namespace's retention; 0 keeps them. One that cannot be deleted does
+// not keep the others.
 func (reg *registry) expire(retention func(namespace string) time.Duration) (deleted []archive.Key, err error) {
 	for _, r := range reg.all() {
 		keeps := retention(r.files.Key().Namespace)
-		if keeps > 0 && r.lastActive.Load() < reg.now().Add(-keeps).Unix() {
-			if err := reg.remove(r); err != nil {
-				return deleted, err
-			}
-			deleted = append(deleted, r.files.Key())
+		since, ended := reg.retainedSince(r)
+		if keeps <= 0 || !ended || !since.Before(reg.now().Add(-keeps)) {
+			continue
 		}
+		if failed := reg.remove(r); failed != nil {
+			err = errors.Join(err, failed)
+			continue
+		}
+		deleted = append(deleted, r.files.Key())
 	}
-	return deleted, nil
+	return deleted, err
+}
+
+// retainedSince is when a run's retention began; ended is false while its experiment goes on. The operator ends the runs of
+// experiments that are gone. A run without a plan may be live: its time counts from the server's start, as heartbeats reach no file.
+func (reg *registry) retainedSince(r *run) (since time.Time, ended bool) {
+	r.mu.Lock()
+	phase := r.record.Phase
+	r.mu.Unlock()
+	since = time.Unix(r.lastActive.Load(), 0)
+	switch phase {
+	case v1alpha1.PhaseSucceeded, v1alpha1.PhaseFailed:
+		return since, true
+	case "":
+		if reg.opened.After(since) {
+			since = reg.opened
+		}
+		return since, true
+	}
+	return since, false
 }
 
 func keyOf(plan runapi.Plan) archive.Key {

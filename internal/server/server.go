@@ -39,7 +39,7 @@ type Config struct {
 	TeamQuotas     map[string]int64
 	// TeamRetentions overrides Retention for some namespaces.
 	TeamRetentions map[string]time.Duration
-	// Retention after which unchanged runs and unused scenarios are deleted; 0 means never.
+	// Retention after which ended runs and unused scenarios are deleted; 0 means never.
 	Retention time.Duration
 	// AnalysisSocket is the Unix socket of the analysis that compares runs; empty for none.
 	AnalysisSocket string

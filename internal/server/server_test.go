@@ -184,6 +184,8 @@ func withT0(p *runapi.Plan) {
 	p.T0, p.Phase = &t0, v1alpha1.PhaseRunning
 }
 
+func ended(p *runapi.Plan) { p.Phase = v1alpha1.PhaseFailed }
+
 func armed(id string, node, app string, at time.Duration) func(*runapi.Plan) {
 	return func(p *runapi.Plan) {
 		p.ArmedVersion++
@@ -796,12 +798,64 @@ func TestADeletedRunIsGone(t *testing.T) {
 func TestRetentionDeletesOldRunsOnly(t *testing.T) {
 	now := time.Now()
 	l := newLab(t, func(c *Config) { c.Now = func() time.Time { return now } })
-	l.plan()
+	l.plan(ended)
 	now = now.Add(time.Hour)
-	l.plan(func(p *runapi.Plan) { p.UID = "run-2" })
+	l.plan(ended, func(p *runapi.Plan) { p.UID = "run-2" })
 	deleted, err := l.server.runs.expire(func(string) time.Duration { return 30 * time.Minute })
 	if err != nil || len(deleted) != 1 || deleted[0].UID != runUID {
 		t.Fatalf("deleted %v, %v; want only %s", deleted, err, runUID)
+	}
+}
+
+// expired are the UIDs of the runs that a retention deletes now.
+func (l *lab) expired(keeps time.Duration) (uids []string) {
+	l.t.Helper()
+	deleted, err := l.server.runs.expire(func(string) time.Duration { return keeps })
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	for _, key := range deleted {
+		uids = append(uids, key.UID)
+	}
+	return uids
+}
+
+func TestTheRetentionOfALiveRunBeginsWithItsEnd(t *testing.T) {
+	now := time.Now()
+	l := newLab(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	l.plan(withT0)
+	now = now.Add(96 * time.Hour)
+	l.stop()
+	l.start()
+	if gone := l.expired(72 * time.Hour); gone != nil {
+		t.Fatalf("deleted %v after a restart; the run goes on", gone)
+	}
+	l.plan(withT0, ended)
+	now = now.Add(71 * time.Hour)
+	if gone := l.expired(72 * time.Hour); gone != nil {
+		t.Fatalf("deleted %v; the run ended 71 hours ago", gone)
+	}
+	now = now.Add(2 * time.Hour)
+	if gone := l.expired(72 * time.Hour); len(gone) != 1 {
+		t.Errorf("deleted %v; the run ended 73 hours ago", gone)
+	}
+}
+
+func TestARunWithoutAPlanExpiresALongTimeAfterTheServersStart(t *testing.T) {
+	now := time.Now()
+	l := newLab(t, func(c *Config) { c.Now = func() time.Time { return now } })
+	if _, err := l.server.runs.ensure(keyOf(examplePlan())); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(96 * time.Hour)
+	l.stop()
+	l.start()
+	if gone := l.expired(72 * time.Hour); gone != nil {
+		t.Fatalf("deleted %v at the start; the operator had no time to give it a plan", gone)
+	}
+	now = now.Add(73 * time.Hour)
+	if gone := l.expired(72 * time.Hour); len(gone) != 1 {
+		t.Errorf("deleted %v; nobody has written to it for 73 hours", gone)
 	}
 }
 

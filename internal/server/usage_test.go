@@ -73,7 +73,7 @@ func TestATeamsRetentionTakesThePlaceOfTheArchives(t *testing.T) {
 		c.Retention, c.TeamRetentions = time.Hour, map[string]time.Duration{"team-prt": 0, "team-usa": time.Minute}
 	})
 	for namespace, uid := range map[string]string{"team-nor": "run-nor", "team-prt": "run-prt", "team-usa": "run-usa"} {
-		l.plan(planOfTeam(namespace, uid))
+		l.plan(planOfTeam(namespace, uid), ended)
 	}
 	gone := func() (names []string) {
 		t.Helper()

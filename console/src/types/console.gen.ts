@@ -634,7 +634,7 @@ export interface components {
             bytes: number;
             /** @description quotaBytes of its runs; 0 means no limit. At the limit no run begins, and the logs of others are cut off. */
             quotaBytes: number;
-            /** @description retentionSeconds after which an unchanged run is deleted; 0 means never. */
+            /** @description retentionSeconds after which an ended run is deleted; 0 means never. */
             retentionSeconds: number;
         };
         /** @description Jammer is a source of noise. A later change of the same name replaces it. */
