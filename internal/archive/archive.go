@@ -4,6 +4,7 @@
 package archive
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -72,7 +73,7 @@ func ValidatePath(p string) error {
 	return nil
 }
 
-// deletedPrefix begins the names of runs that are being deleted.
+// deletedPrefix begins the names of discarded runs.
 const deletedPrefix = ".deleted-"
 
 // Store is an archive in one folder.
@@ -101,8 +102,8 @@ func Open(dir string) (*Store, error) {
 	}
 	for _, entry := range entries {
 		if strings.HasPrefix(entry.Name(), deletedPrefix) {
-			if err := root.RemoveAll(entry.Name()); err != nil {
-				return nil, fmt.Errorf("archive: complete a deletion: %w", err)
+			if err := s.Erase(entry.Name()); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -160,26 +161,29 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	return r, nil
 }
 
-// Delete removes a run. It disappears at once; the next Open completes an interrupted deletion.
-func (s *Store) Delete(key Key) error {
+// Discard takes a run out of the archive at once, and returns the name by which Erase deletes its files. A run with the same key
+// may begin before that. The next Open erases what was not.
+func (s *Store) Discard(key Key) (discarded string, err error) {
 	if err := key.Validate(); err != nil {
-		return err
+		return "", err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	trash := deletedPrefix + key.UID
-	if err := s.root.RemoveAll(trash); err != nil {
-		return fmt.Errorf("archive: %w", err)
-	}
-	err := s.root.Rename(key.String(), trash)
+	discarded = deletedPrefix + key.UID + "-" + rand.Text()
+	err = s.root.Rename(key.String(), discarded)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("archive: %w", err)
+		return "", fmt.Errorf("archive: %w", err)
 	}
 	// Only empty folders are removed; those that other runs use stay.
 	_ = s.root.Remove(path.Join(key.Namespace, key.Name))
 	_ = s.root.Remove(key.Namespace)
-	if err := s.root.RemoveAll(trash); err != nil {
-		return fmt.Errorf("archive: %w", err)
+	return discarded, nil
+}
+
+// Erase deletes the files of a discarded run, which may take minutes. Nothing waits for it.
+func (s *Store) Erase(discarded string) error {
+	if err := s.root.RemoveAll(discarded); err != nil {
+		return fmt.Errorf("archive: delete %s: %w", discarded, err)
 	}
 	return nil
 }

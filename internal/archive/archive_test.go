@@ -115,8 +115,8 @@ func TestInvalidKeysAreRefused(t *testing.T) {
 		if _, err := store.Run(key, 0); err == nil {
 			t.Errorf("%+v was accepted", key)
 		}
-		if err := store.Delete(key); err == nil {
-			t.Errorf("%+v could be deleted", key)
+		if _, err := store.Discard(key); err == nil {
+			t.Errorf("%+v could be discarded", key)
 		}
 	}
 }
@@ -231,17 +231,56 @@ func TestDeletedRunsLeaveNothingAndOthersStay(t *testing.T) {
 		}
 		run.Close()
 	}
-	if err := store.Delete(testKey); err != nil {
-		t.Fatal(err)
-	}
+	deleteRun(t, store, testKey)
 	if keys, err := store.Keys(); err != nil || len(keys) != 1 || keys[0] != other {
 		t.Fatalf("keys %v, %v; want only %v", keys, err, other)
 	}
-	if err := store.Delete(other); err != nil {
-		t.Fatal(err)
-	}
+	deleteRun(t, store, other)
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 		t.Fatalf("left %v, %v; want nothing", entries, err)
+	}
+}
+
+func deleteRun(t *testing.T, store *Store, key Key) {
+	t.Helper()
+	discarded, err := store.Discard(key)
+	if err == nil {
+		err = store.Erase(discarded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestARunBeginsAnewWhileItsDiscardedFilesAreThere(t *testing.T) {
+	dir := t.TempDir()
+	store, err := Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // twice, as the first ones may still be there
+		run, err := store.Run(testKey, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if size, err := run.Append(testLog, 0, []byte("x")); size != 1 || err != nil {
+			t.Fatalf("size %d, %v; want a new log", size, err)
+		}
+		if _, err := store.Discard(testKey); err != nil {
+			t.Fatal(err)
+		}
+		run.Close()
+		if keys, err := store.Keys(); err != nil || len(keys) != 0 {
+			t.Fatalf("keys %v, %v; want none", keys, err)
+		}
+	}
+	store.Close() // as after a crash before Erase
+	if store, err = Open(dir); err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("left %v, %v; want nothing", entries, err)
 	}
 }
 

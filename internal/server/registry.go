@@ -19,6 +19,8 @@ type registry struct {
 	store *archive.Store
 	quota int64
 	now   func() time.Time
+	// erase deletes the files of a discarded run.
+	erase func(discarded string) error
 	// opened is when this server opened the archive.
 	opened time.Time
 
@@ -34,7 +36,8 @@ type registry struct {
 
 // openRegistry loads every run of the archive.
 func openRegistry(store *archive.Store, quota int64, now func() time.Time) (*registry, error) {
-	reg := &registry{store: store, quota: quota, now: now, opened: now(), runs: map[string]*run{}, runsOfPod: map[string][]*run{}, podsOfRun: map[string][]string{}, updates: newRunUpdates()}
+	reg := &registry{store: store, quota: quota, now: now, erase: store.Erase, opened: now(), runs: map[string]*run{},
+		runsOfPod: map[string][]*run{}, podsOfRun: map[string][]string{}, updates: newRunUpdates()}
 	keys, err := store.Keys()
 	if err != nil {
 		return nil, err
@@ -95,22 +98,30 @@ func (reg *registry) ensure(key archive.Key) (*run, error) {
 	return r, nil
 }
 
-// remove deletes a run with its archive.
+// remove deletes a run with its archive. Other requests do not wait until its files are deleted, which may be 200,000.
 func (reg *registry) remove(r *run) error {
+	discarded, err := reg.discard(r)
+	if err != nil || discarded == "" {
+		return err
+	}
+	return errors.Join(r.files.Close(), reg.erase(discarded)) // on network file systems no folder with open files can be deleted
+}
+
+// discard takes a run out of the registry and the archive. The name of its files is empty if somebody else did.
+func (reg *registry) discard(r *run) (discarded string, err error) {
 	key := r.files.Key()
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
 	if reg.runs[key.UID] != r {
-		return nil
+		return "", nil
 	}
-	r.files.CloseLogs()
-	if err := reg.store.Delete(key); err != nil {
-		return err
+	if discarded, err = reg.store.Discard(key); err != nil {
+		return "", err
 	}
 	delete(reg.runs, key.UID)
 	reg.updates.forget(key.UID)
 	reg.unindexPods(r)
-	return r.files.Close()
+	return discarded, nil
 }
 
 func (reg *registry) all() []*run {

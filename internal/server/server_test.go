@@ -795,6 +795,37 @@ func TestADeletedRunIsGone(t *testing.T) {
 	}
 }
 
+func TestADeletionKeepsNobodyWaiting(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	begun, finish, deleted := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	l.server.runs.erase = func(discarded string) error {
+		close(begun)
+		<-finish
+		return l.server.store.Erase(discarded)
+	}
+	go func() { deleted <- l.as("admin").Delete(context.Background(), runUID) }()
+	<-begun
+	within, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if _, err := l.as("admin").State(within, runUID); !client.IsNotFound(err) {
+		t.Errorf("state of the run while its files are deleted: %v", err)
+	}
+	if _, err := l.as("operator").PutPlan(within, examplePlan()); err != nil {
+		t.Errorf("the same run begins anew: %v", err)
+	}
+	if err := l.as("nor").Report(within, runapi.AgentReport{App: "bft", Phase: runapi.AgentReady}); err != nil {
+		t.Errorf("its agent reports: %v", err)
+	}
+	close(finish)
+	if err := <-deleted; err != nil {
+		t.Fatal(err)
+	}
+	if state, err := l.as("admin").State(within, runUID); err != nil || len(state.Agents) != 1 {
+		t.Errorf("the new run after the deletion: %+v, %v", state.Agents, err)
+	}
+}
+
 func TestRetentionDeletesOldRunsOnly(t *testing.T) {
 	now := time.Now()
 	l := newLab(t, func(c *Config) { c.Now = func() time.Time { return now } })
