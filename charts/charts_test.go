@@ -185,6 +185,31 @@ func TestTheConsoleCanWriteTemporaryFiles(t *testing.T) {
 	t.Fatal("there is no Deployment")
 }
 
+// TestALargeArchiveHasTimeToOpen: nothing ends the server meanwhile, or visits each of the archive's files before it starts.
+func TestALargeArchiveHasTimeToOpen(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/server.yaml")
+	const needed = 30 * 60
+	for document := range strings.SplitSeq(made, "\n---\n") {
+		var d appsv1.Deployment
+		if !strings.Contains(document, "kind: Deployment") || yaml.Unmarshal([]byte(document), &d) != nil {
+			continue
+		}
+		pod := d.Spec.Template.Spec
+		probe := pod.Containers[0].StartupProbe
+		if probe == nil || probe.PeriodSeconds*probe.FailureThreshold < needed {
+			t.Errorf("the startup probe is %+v; want half an hour", probe)
+		}
+		if d.Spec.ProgressDeadlineSeconds == nil || *d.Spec.ProgressDeadlineSeconds <= needed {
+			t.Errorf("the Deployment fails before the startup probe does:\n%s", document)
+		}
+		if policy := pod.SecurityContext.FSGroupChangePolicy; policy == nil || *policy != corev1.FSGroupChangeOnRootMismatch {
+			t.Errorf("fsGroupChangePolicy is not OnRootMismatch:\n%s", document)
+		}
+		return
+	}
+	t.Fatal("there is no Deployment")
+}
+
 // TestMetricsOfAllTeamsAreForReadersOnly: what listens for other pods asks for a token, and what scrapes it has one.
 func TestMetricsOfAllTeamsAreForReadersOnly(t *testing.T) {
 	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/monitoring.yaml", "--set", "monitoring.prometheus.enabled=true",

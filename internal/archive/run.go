@@ -126,11 +126,14 @@ func (r *Run) Key() Key { return r.key }
 // Used returns the number of bytes of all logs.
 func (r *Run) Used() int64 { return r.logBytes.Load() }
 
+// load counts what the run has, and removes the temporary files of a killed Replace.
 func (r *Run) load() error {
-	if err := r.removeUnfinished(); err != nil {
-		return err
-	}
-	files, err := r.Files()
+	files, err := r.walk(func(p string) error {
+		if strings.HasPrefix(path.Base(p), temporaryPrefix) {
+			return r.root.Remove(p)
+		}
+		return nil
+	})
 	if err != nil {
 		return err
 	}
@@ -149,25 +152,23 @@ func (r *Run) load() error {
 // temporaryPrefix begins the names of files that are being written.
 const temporaryPrefix = ".new-"
 
-// removeUnfinished removes the temporary files of a killed Replace.
-func (r *Run) removeUnfinished() error {
-	return fs.WalkDir(r.root.FS(), ".", func(p string, _ fs.DirEntry, err error) error {
-		if err != nil || !strings.HasPrefix(path.Base(p), temporaryPrefix) {
-			return err
-		}
-		return r.root.Remove(p)
-	})
-}
-
 // Files lists all archived files, in order of path.
 func (r *Run) Files() ([]File, error) {
+	return r.walk(func(string) error { return nil })
+}
+
+// walk lists all archived files, in order of path, and passes the paths of reserved names to reserved.
+func (r *Run) walk(reserved func(p string) error) ([]File, error) {
 	var files []File
 	err := fs.WalkDir(r.root.FS(), ".", func(p string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil // replaced or deleted meanwhile
 		}
-		if err != nil || !entry.Type().IsRegular() || strings.HasPrefix(path.Base(p), ".") {
+		if err != nil || !entry.Type().IsRegular() {
 			return err
+		}
+		if strings.HasPrefix(path.Base(p), ".") {
+			return reserved(p)
 		}
 		info, err := entry.Info()
 		if errors.Is(err, fs.ErrNotExist) {
