@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -30,8 +31,12 @@ var (
 
 // Scenarios are the compiled scenarios of an archive. Each is written once and never changes, as its name is its digest.
 type Scenarios struct {
-	root *os.Root
-	mu   sync.Mutex
+	// OnDelete, if set before the first Put, is told of scenarios that are deleted for new ones. It must not call the Scenarios.
+	OnDelete func(digest string)
+
+	root  *os.Root
+	space *volumeSpace
+	mu    sync.Mutex
 	// used bytes of all scenarios, also of those being written.
 	used int64
 }
@@ -45,7 +50,7 @@ func (s *Store) Scenarios() (*Scenarios, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	found := &Scenarios{root: root}
+	found := &Scenarios{root: root, space: s.space, OnDelete: func(string) {}}
 	return found, found.each(func(name string, info fs.FileInfo) error {
 		if strings.HasPrefix(name, temporaryPrefix) {
 			return root.Remove(name)
@@ -85,9 +90,90 @@ func (s *Scenarios) each(do func(name string, info fs.FileInfo) error) error {
 	return nil
 }
 
+// Spare are the scenarios that may be deleted for a new one: those that were last used before a time, except the needed ones.
+type Spare struct {
+	Before time.Time
+	// Needed digests.
+	Needed map[string]bool
+}
+
+// storedScenario is a scenario in its file.
+type storedScenario struct {
+	name, digest string
+	size         int64
+	used         time.Time
+}
+
+// spare scenarios, those first that are unused for longest. The caller has the lock.
+func (s *Scenarios) spare(which Spare) (found []storedScenario, err error) {
+	err = s.each(func(name string, info fs.FileInfo) error {
+		digest, whole := digests.OfFile(name)
+		if whole && info.ModTime().Before(which.Before) && !which.Needed[digest] {
+			found = append(found, storedScenario{name, digest, info.Size(), info.ModTime()})
+		}
+		return nil
+	})
+	slices.SortFunc(found, func(a, b storedScenario) int { return a.used.Compare(b.used) })
+	return found, err
+}
+
+// delete a scenario. The caller has the lock.
+func (s *Scenarios) delete(one storedScenario) error {
+	if err := s.root.Remove(one.name); err != nil {
+		return fmt.Errorf("archive: delete scenario %s: %w", one.digest, err)
+	}
+	s.used -= one.size
+	return nil
+}
+
+// makeRoom deletes spare scenarios until n more bytes fit the quota. The caller has the lock.
+func (s *Scenarios) makeRoom(n, quota int64, which Spare) error {
+	if quota <= 0 || s.used+n <= quota {
+		return nil
+	}
+	found, err := s.spare(which)
+	if err != nil {
+		return err
+	}
+	for _, one := range found {
+		if err := s.delete(one); err != nil {
+			return err
+		}
+		s.OnDelete(one.digest)
+		if s.used+n <= quota {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %d bytes are allowed for all of them, %d are used", ErrScenarioQuota, quota, s.used)
+}
+
+// CheckRoom returns an error if a scenario of n bytes cannot be stored, even if all spare ones are deleted for it.
+func (s *Scenarios) CheckRoom(n, quota int64, which Spare) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.space.has(n) {
+		return ErrFull
+	}
+	if quota <= 0 || s.used+n <= quota {
+		return nil
+	}
+	found, err := s.spare(which)
+	if err != nil {
+		return err
+	}
+	kept := s.used
+	for _, one := range found {
+		kept -= one.size
+	}
+	if kept+n > quota {
+		return fmt.Errorf("%w: %d bytes are allowed for all of them, %d are needed", ErrScenarioQuota, quota, kept)
+	}
+	return nil
+}
+
 // Put stores the scenario with a digest. If it exists, only the content is checked. quota bounds the bytes of all scenarios;
-// 0 means no limit. After a restart at any moment the scenario is complete or absent.
-func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int64, err error) {
+// 0 means no limit. Beyond it, spare ones are deleted. After a restart at any moment the scenario is complete or absent.
+func (s *Scenarios) Put(digest string, content io.Reader, quota int64, spare Spare) (size int64, err error) {
 	if err := digests.Check(digest); err != nil {
 		return 0, err
 	}
@@ -100,7 +186,7 @@ func (s *Scenarios) Put(digest string, content io.Reader, quota int64) (size int
 		return 0, checkDigest(digest, sum)
 	}
 	temporary := temporaryPrefix + rand.Text()
-	room := &quotaReservation{scenarios: s, quota: quota}
+	room := &quotaReservation{scenarios: s, quota: quota, spare: spare}
 	err = s.write(temporary, io.TeeReader(content, room))
 	if err == nil {
 		err = checkDigest(digest, sum)
@@ -159,6 +245,7 @@ func (s *Scenarios) commit(temporary, digest string, size int64) error {
 type quotaReservation struct {
 	scenarios *Scenarios
 	quota     int64
+	spare     Spare
 	bytes     int64
 }
 
@@ -166,8 +253,8 @@ func (r *quotaReservation) Write(p []byte) (int, error) {
 	r.scenarios.mu.Lock()
 	defer r.scenarios.mu.Unlock()
 	n := int64(len(p))
-	if r.quota > 0 && r.scenarios.used+n > r.quota {
-		return 0, fmt.Errorf("%w: %d bytes are allowed for all of them, %d are used", ErrScenarioQuota, r.quota, r.scenarios.used)
+	if err := r.scenarios.makeRoom(n, r.quota, r.spare); err != nil {
+		return 0, err
 	}
 	r.scenarios.used += n
 	r.bytes += n
@@ -198,21 +285,19 @@ func (s *Scenarios) Open(digest string) (*os.File, error) {
 	return s.root.Open(digests.File(digest))
 }
 
-// Expire deletes scenarios that were not used since a time, and returns their digests. They can be stored again from their sources.
-func (s *Scenarios) Expire(since time.Time) (deleted []string, err error) {
+// Expire deletes all spare scenarios, and returns their digests. They can be stored again from their sources.
+func (s *Scenarios) Expire(which Spare) (deleted []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = s.each(func(name string, info fs.FileInfo) error {
-		digest, whole := digests.OfFile(name)
-		if !whole || !info.ModTime().Before(since) {
-			return nil
+	found, err := s.spare(which)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range found {
+		if err := s.delete(one); err != nil {
+			return deleted, err
 		}
-		if err := s.root.Remove(name); err != nil {
-			return err
-		}
-		s.used -= info.Size()
-		deleted = append(deleted, digest)
-		return nil
-	})
-	return deleted, err
+		deleted = append(deleted, one.digest)
+	}
+	return deleted, nil
 }

@@ -37,7 +37,7 @@ func TestAScenarioIsStoredByItsDigestAndReadBack(t *testing.T) {
 	dir := t.TempDir()
 	s := openScenarios(t, dir)
 	for _, again := range []int64{5, 0} {
-		if size, err := s.Put(digestOf("hills"), strings.NewReader("hills"), 0); err != nil || size != again {
+		if size, err := s.Put(digestOf("hills"), strings.NewReader("hills"), 0, Spare{}); err != nil || size != again {
 			t.Fatalf("put: %d bytes, %v; want %d", size, err, again)
 		}
 	}
@@ -72,7 +72,7 @@ func TestAScenarioThatCannotBeStoredLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			s := openScenarios(t, dir)
-			if _, err := s.Put(c.digest, c.content, c.quota); err == nil || (c.want != nil && !errors.Is(err, c.want)) {
+			if _, err := s.Put(c.digest, c.content, c.quota, Spare{}); err == nil || (c.want != nil && !errors.Is(err, c.want)) {
 				t.Errorf("put: %v; want %v", err, c.want)
 			}
 			entries, err := os.ReadDir(filepath.Join(dir, scenariosDir))
@@ -86,7 +86,7 @@ func TestAScenarioThatCannotBeStoredLeavesNothing(t *testing.T) {
 func TestWhatAKilledPutLeftIsRemovedAndDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	s := openScenarios(t, dir)
-	if _, err := s.Put(digestOf("hills"), strings.NewReader("hills"), 0); err != nil {
+	if _, err := s.Put(digestOf("hills"), strings.NewReader("hills"), 0, Spare{}); err != nil {
 		t.Fatal(err)
 	}
 	half := filepath.Join(dir, scenariosDir, temporaryPrefix+"half")
@@ -114,7 +114,7 @@ func TestAScenarioThatIsUsedDoesNotExpire(t *testing.T) {
 	s := openScenarios(t, dir)
 	old := time.Now().Add(-time.Hour)
 	for _, text := range []string{"hills", "sea"} {
-		if _, err := s.Put(digestOf(text), strings.NewReader(text), 0); err != nil {
+		if _, err := s.Put(digestOf(text), strings.NewReader(text), 0, Spare{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Chtimes(filepath.Join(dir, scenariosDir, digests.File(digestOf(text))), old, old); err != nil {
@@ -124,8 +124,81 @@ func TestAScenarioThatIsUsedDoesNotExpire(t *testing.T) {
 	if !s.Has(digestOf("sea")) {
 		t.Fatal("the sea is not there")
 	}
-	deleted, err := s.Expire(time.Now().Add(-time.Minute))
+	deleted, err := s.Expire(Spare{Before: time.Now().Add(-time.Minute)})
 	if err != nil || len(deleted) != 1 || deleted[0] != digestOf("hills") || s.Used() != 3 || s.Has(digestOf("hills")) {
 		t.Errorf("deleted %v, %v, %d bytes used; want hills deleted", deleted, err, s.Used())
+	}
+}
+
+// storeAged stores texts as scenarios of 10 bytes that were last used so many hours ago.
+func storeAged(t *testing.T, s *Scenarios, dir string, hours map[string]int) {
+	t.Helper()
+	for text, ago := range hours {
+		if _, err := s.Put(digestOf(text), strings.NewReader(text), 0, Spare{}); err != nil {
+			t.Fatal(err)
+		}
+		at := time.Now().Add(-time.Duration(ago) * time.Hour)
+		if err := os.Chtimes(filepath.Join(dir, scenariosDir, digests.File(digestOf(text))), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// has reports whether a text is stored, without a use of it.
+func has(t *testing.T, dir, text string) bool {
+	t.Helper()
+	_, err := os.Stat(filepath.Join(dir, scenariosDir, digests.File(digestOf(text))))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestSpareScenariosMakeRoomTheLongestUnusedFirst(t *testing.T) {
+	dir := t.TempDir()
+	s := openScenarios(t, dir)
+	var told []string
+	s.OnDelete = func(digest string) { told = append(told, digest) }
+	storeAged(t, s, dir, map[string]int{"older-----": 5, "old-------": 4, "needed----": 6, "used------": 0})
+	spare := Spare{Before: time.Now().Add(-time.Hour), Needed: map[string]bool{digestOf("needed----"): true}}
+	put := func(text string) error {
+		_, err := s.Put(digestOf(text), strings.NewReader(text), 40, spare)
+		return err
+	}
+	if err := errors.Join(s.CheckRoom(10, 40, spare), put("first-----")); err != nil {
+		t.Fatal(err)
+	}
+	if has(t, dir, "older-----") || !has(t, dir, "old-------") || len(told) != 1 || told[0] != digestOf("older-----") {
+		t.Errorf("deleted %v; want older alone, which was unused for longest", told)
+	}
+	if err := errors.Join(s.CheckRoom(10, 40, spare), put("second----")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.CheckRoom(10, 40, spare); !errors.Is(err, ErrScenarioQuota) {
+		t.Errorf("room for a third: %v; want none", err)
+	}
+	if err := put("third-----"); !errors.Is(err, ErrScenarioQuota) {
+		t.Errorf("put a third: %v; want no room", err)
+	}
+	if !has(t, dir, "needed----") || !has(t, dir, "used------") || has(t, dir, "old-------") || s.Used() != 40 {
+		t.Errorf("%d bytes used; want needed and used to stay, and old to be deleted", s.Used())
+	}
+}
+
+func TestNothingIsDeletedForAScenarioThatHasRoom(t *testing.T) {
+	dir := t.TempDir()
+	s := openScenarios(t, dir)
+	storeAged(t, s, dir, map[string]int{"old-------": 5})
+	for text, quota := range map[string]int64{"bounded---": 20, "unbounded-": 0} {
+		if _, err := s.Put(digestOf(text), strings.NewReader(text), quota, Spare{Before: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		if !has(t, dir, "old-------") {
+			t.Fatalf("with a quota of %d the old one is deleted for nothing", quota)
+		}
+		if err := s.root.Remove(digests.File(digestOf(text))); err != nil {
+			t.Fatal(err)
+		}
+		s.used -= 10
 	}
 }

@@ -30,14 +30,26 @@ type volumeSpace struct {
 func (r *volumeSpace) reserve(n int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now := time.Now(); now.Sub(r.checkedAt) > spaceLifetime {
-		r.checkedAt, r.bytesLeft = now, logBytesLeft(r.dir)
-	}
-	if n > r.bytesLeft {
+	if n > r.left() {
 		return false
 	}
 	r.bytesLeft -= n
 	return true
+}
+
+// has reports whether there is space for n more bytes.
+func (r *volumeSpace) has(n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return n <= r.left()
+}
+
+// left is bytesLeft, read again if it is old. The caller has the lock.
+func (r *volumeSpace) left() int64 {
+	if now := time.Now(); now.Sub(r.checkedAt) > spaceLifetime {
+		r.checkedAt, r.bytesLeft = now, logBytesLeft(r.dir)
+	}
+	return r.bytesLeft
 }
 
 // logBytesLeft is how many bytes of a folder's volume logs may still use; without limit if the volume does not say.

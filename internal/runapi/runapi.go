@@ -48,7 +48,8 @@
 //	                                        hexadecimal digits); idempotent. 422 if it has another one, 507 if there
 //	                                        is no space: users have half of it
 //	GET  /v1/scenarios/DIGEST               radiod, operator, users: that scenario; 404 if there is none. HEAD says
-//	                                        whether there is one; either is a use of it, for the retention
+//	                                        whether there is one; either is a use of it, which keeps it from being
+//	                                        deleted. With ?bytes=N: 507 instead of 404 if there is no room for N bytes
 //
 //	GET  /v1/openapi.json                   anybody: these paths and their JSON as OpenAPI 3.1
 //	GET  /healthz                           anybody

@@ -294,13 +294,23 @@ func reportedBy(n *runapi.PlannedNode, instance string) int {
 
 // neededScenarios are the digests of the scenarios of all runs that go on.
 func (reg *registry) neededScenarios() map[string]bool {
-	needed := map[string]bool{}
+	return reg.scenariosOf(func(r *run) bool { return !r.sealed })
+}
+
+// plannedScenarios are the digests of the scenarios of all runs.
+func (reg *registry) plannedScenarios() map[string]bool {
+	return reg.scenariosOf(func(*run) bool { return true })
+}
+
+// scenariosOf runs. of is called with a run's lock.
+func (reg *registry) scenariosOf(of func(*run) bool) map[string]bool {
+	found := map[string]bool{}
 	for _, r := range reg.all() {
 		r.mu.Lock()
-		if plan := &r.record.Plan; !r.sealed && plan.Scenario != nil {
-			needed[plan.Scenario.Digest] = true
+		if plan := &r.record.Plan; plan.Scenario != nil && of(r) {
+			found[plan.Scenario.Digest] = true
 		}
 		r.mu.Unlock()
 	}
-	return needed
+	return found
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 )
 
@@ -117,6 +118,73 @@ func TestScenariosExpireWithTheRetentionUnlessTheyAreUsed(t *testing.T) {
 	l.server.expireScenarios()
 	if has, err := l.as("operator").HasScenario(t.Context(), digestOf(content)); err != nil || has {
 		t.Errorf("still there: %t, %v", has, err)
+	}
+}
+
+func TestAFullStoreDeletesWhatNoScenarioAndNoRunHas(t *testing.T) {
+	ahead := time.Duration(0) // of the clock by which files are marked as used
+	l := newLab(t, func(c *Config) {
+		c.ScenarioQuotaBytes = 20
+		c.Now = func() time.Time { return time.Now().Add(ahead) }
+	})
+	put := func(text string) error {
+		return l.as("operator").PutScenario(t.Context(), digestOf([]byte(text)), strings.NewReader(text))
+	}
+	hasRoom := func() bool {
+		t.Helper()
+		room, err := l.as("operator").HasScenarioRoom(t.Context(), digestOf([]byte("new-------")), 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return room
+	}
+	if err := errors.Join(put("planned---"), put("edited----")); err != nil {
+		t.Fatal(err)
+	}
+	l.plan(func(p *runapi.Plan) {
+		p.Scenario = &runapi.PlannedScenario{Name: "hills", Digest: digestOf([]byte("planned---"))}
+	})
+	if hasRoom() {
+		t.Error("there is room among scenarios that were just used")
+	}
+	if err := put("new-------"); statusOf(err) != http.StatusInsufficientStorage {
+		t.Errorf("put: %v; want no room", err)
+	}
+	ahead = 2 * time.Hour
+	if hasRoom() {
+		t.Error("there is room, although the operator was silent for long")
+	}
+	ahead += 20 * time.Minute
+	if hasRoom() {
+		t.Error("there is room, although the operator may not have asked for all that are in use")
+	}
+	ahead += 20 * time.Minute
+	if !hasRoom() {
+		t.Error("there is no room, although the operator has not asked for any of them")
+	}
+	if err := put("new-------"); err != nil {
+		t.Errorf("put: %v; want room", err)
+	}
+	for text, want := range map[string]bool{"planned---": true, "edited----": false, "new-------": true} {
+		if has, err := l.as("operator").HasScenario(t.Context(), digestOf([]byte(text))); err != nil || has != want {
+			t.Errorf("the store has %s: %t, %v; want %t", text, has, err, want)
+		}
+	}
+}
+
+func TestTheScenarioOfALiveRunDoesNotExpire(t *testing.T) {
+	l := newLab(t, func(c *Config) {
+		c.Retention = time.Hour
+		c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
+	})
+	content := []byte("hills")
+	if err := l.as("operator").PutScenario(t.Context(), digestOf(content), bytes.NewReader(content)); err != nil {
+		t.Fatal(err)
+	}
+	l.plan(func(p *runapi.Plan) { p.Scenario = &runapi.PlannedScenario{Name: "hills", Digest: digestOf(content)} })
+	l.server.expireScenarios()
+	if has, err := l.as("operator").HasScenario(t.Context(), digestOf(content)); err != nil || !has {
+		t.Errorf("still there: %t, %v; want it for the run", has, err)
 	}
 }
 

@@ -68,6 +68,7 @@ type Server struct {
 	mux            *http.ServeMux
 	followers      chan struct{} // one entry for each follower
 	comparer       *comparer     // nil if runs cannot be compared
+	scenarioUses   scenarioUses
 }
 
 // defaultLongPoll is what the API promises agents.
@@ -102,6 +103,7 @@ func New(config Config) (*Server, error) {
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
 	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now}, &usageMetrics{runs: runs.all, store: store})
+	scenarios.OnDelete = s.logSpareScenario
 	s.movements = newMovements(scenarios, runs.neededScenarios)
 	s.followers = make(chan struct{}, maxFollowers)
 	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)

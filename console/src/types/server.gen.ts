@@ -3360,7 +3360,10 @@ export interface operations {
     };
     getScenario: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description Size of a scenario that is to be stored: if there is no room for it, the answer is 507 instead of 404. */
+                bytes?: number;
+            };
             header?: never;
             path: {
                 /** @description Digest of a compiled scenario: sha256: and 64 hexadecimal digits. */

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 )
 
 // Scenario opens the compiled scenario with a digest, sha256:…; if there is none, IsNotFound reports true. The caller must
@@ -17,7 +18,7 @@ func (c *Client) Scenario(ctx context.Context, digest string) (io.ReadCloser, er
 	return response.Body, nil
 }
 
-// HasScenario reports whether the server has the compiled scenario with a digest. It counts as a use, which prevents deletion by age.
+// HasScenario reports whether the server has the compiled scenario with a digest. It counts as a use, which prevents deletion.
 func (c *Client) HasScenario(ctx context.Context, digest string) (bool, error) {
 	response, err := c.do(ctx, http.MethodHead, scenarioPath(digest), nil, nil, "")
 	if IsNotFound(err) {
@@ -27,6 +28,20 @@ func (c *Client) HasScenario(ctx context.Context, digest string) (bool, error) {
 		return false, err
 	}
 	return true, response.Body.Close()
+}
+
+// HasScenarioRoom reports whether the server has the compiled scenario with a digest, or room for its bytes.
+func (c *Client) HasScenarioRoom(ctx context.Context, digest string, size int64) (bool, error) {
+	response, err := c.do(ctx, http.MethodHead, scenarioPath(digest), url.Values{"bytes": {strconv.FormatInt(size, 10)}}, nil, "")
+	switch {
+	case err == nil:
+		return true, response.Body.Close()
+	case IsNotFound(err):
+		return true, nil
+	case HasStatus(err, http.StatusInsufficientStorage):
+		return false, nil
+	}
+	return false, err
 }
 
 // PutScenario stores the compiled scenario with a digest, which the server checks; idempotent. HasScenario saves sending it again.
