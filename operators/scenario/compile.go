@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/digests"
+	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -33,8 +35,21 @@ type compileResult struct {
 	digest     string
 	statistics *v1alpha1.ScenarioStatistics
 	ready      metav1.Condition
-	// retry is a temporary error.
+	// retry is a temporary error, full one of them; at is when it came.
 	retry error
+	full  *fullError
+	at    time.Time
+}
+
+// fullError says that the store has no room for a compiled scenario.
+type fullError struct {
+	digest string
+	bytes  int64
+}
+
+func (f *fullError) Error() string {
+	return fmt.Sprintf("the archive has no room for the %d bytes of the compiled scenario: delete Scenarios and runs with scenarios that nobody needs, "+
+		"or ask the administrator for a larger server.scenarioQuota or volume", f.bytes)
 }
 
 // problem is an error in a scenario, with the reason of Ready.
@@ -60,14 +75,17 @@ func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha
 	var (
 		passing temporaryError
 		known   *problem
+		full    *fullError
 		syntax  *scenario.SyntaxError
 	)
 	reason := ReasonInvalid
 	switch {
 	case err == nil:
 		return out
+	case errors.As(err, &full):
+		return compileResult{retry: err, full: full, at: r.now(), ready: condition(metav1.ConditionFalse, ReasonStoreFull, err.Error())}
 	case ctx.Err() != nil || errors.As(err, &passing):
-		return compileResult{retry: err}
+		return compileResult{retry: err, at: r.now(), ready: condition(metav1.ConditionUnknown, ReasonStoreUnavailable, err.Error())}
 	case limited.Err() != nil:
 		reason, err = ReasonTooLarge, fmt.Errorf("compiling takes more than %s: compile it with \"vignette scenario push\"", maxCompileTime)
 	case errors.As(err, &known):
@@ -109,10 +127,25 @@ func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) er
 	if has {
 		return nil
 	}
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
+	size, err := file.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
 		return temporaryError{err}
 	}
-	if err := r.Store.PutScenario(ctx, digest, io.NopCloser(file)); err != nil {
+	room, err := r.Store.HasScenarioRoom(ctx, digest, size)
+	if err != nil {
+		return temporaryError{err}
+	}
+	if !room {
+		return &fullError{digest, size}
+	}
+	err = r.Store.PutScenario(ctx, digest, io.NopCloser(file))
+	if runs.HasStatus(err, http.StatusInsufficientStorage) {
+		return &fullError{digest, size}
+	}
+	if err != nil {
 		return temporaryError{fmt.Errorf("storing the compiled scenario: %w", err)}
 	}
 	return nil

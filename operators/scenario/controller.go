@@ -42,10 +42,14 @@ const (
 	ReasonTooLarge          = "TooLarge"
 	ReasonNotInStore        = "NotInStore"
 	ReasonStoreUnavailable  = "StoreUnavailable"
+	ReasonStoreFull         = "StoreFull"
 )
 
 // storeCheckInterval is the time between two checks that the store still has a scenario. A check also marks it as used.
 const storeCheckInterval = 10 * time.Minute
+
+// retryInterval is the time from a failure of the store to the next compilation.
+const retryInterval = 30 * time.Second
 
 // missingCheckInterval is the time between two checks for a scenario that a user has yet to push.
 const missingCheckInterval = 15 * time.Second
@@ -54,6 +58,8 @@ const missingCheckInterval = 15 * time.Second
 type Store interface {
 	HasScenario(ctx context.Context, digest string) (bool, error)
 	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
+	// HasScenarioRoom reports whether the store has a scenario, or room for it.
+	HasScenarioRoom(ctx context.Context, digest string, size int64) (bool, error)
 	PutScenario(ctx context.Context, digest string, content io.Reader) error
 }
 
@@ -94,18 +100,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		r.jobs.Forget(request.NamespacedName)
 	}
 	out, finished := r.jobs.Result(request.NamespacedName, from)
+	if finished && out.retry != nil {
+		wait, err := r.untilRetry(ctx, &s, out)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if wait > 0 {
+			return ctrl.Result{RequeueAfter: wait}, r.write(ctx, &s, v1alpha1.ScenarioStatus{}, out.ready)
+		}
+		r.jobs.Forget(request.NamespacedName)
+		finished = false
+	}
 	if !finished {
 		spec, namespace := *s.Spec.DeepCopy(), s.Namespace
 		r.jobs.Begin(request.NamespacedName, from, func(ctx context.Context) compileResult { return r.compile(ctx, namespace, spec) })
 		return ctrl.Result{}, r.write(ctx, &s, v1alpha1.ScenarioStatus{}, condition(metav1.ConditionUnknown, ReasonCompiling, "its sources are being read"))
-	}
-	if out.retry != nil {
-		r.jobs.Forget(request.NamespacedName)
-		err := r.write(ctx, &s, v1alpha1.ScenarioStatus{}, condition(metav1.ConditionUnknown, ReasonStoreUnavailable, out.retry.Error()))
-		if err == nil {
-			err = out.retry
-		}
-		return ctrl.Result{}, err
 	}
 	status := v1alpha1.ScenarioStatus{Digest: out.digest, Statistics: out.statistics, CompiledFrom: from}
 	if err := r.write(ctx, &s, status, out.ready); err != nil {
@@ -114,6 +123,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	// The job stays until the inputs change, because a stale read would start it again.
 	r.storeChecks.checked(s.UID, r.now())
 	return ctrl.Result{RequeueAfter: r.nextStoreCheck(&s)}, nil
+}
+
+// untilRetry is the time until a scenario that could not be stored is compiled again. If the store is full, that is once it has room.
+func (r *Reconciler) untilRetry(ctx context.Context, s *v1alpha1.Scenario, out compileResult) (time.Duration, error) {
+	if out.full == nil {
+		return max(retryInterval-r.now().Sub(out.at), 0), nil
+	}
+	since := out.at
+	if checked := r.storeChecks.checkedAt(s.UID); checked.After(since) {
+		since = checked
+	}
+	if rest := storeCheckInterval - r.now().Sub(since); rest > 0 {
+		return rest, nil
+	}
+	room, err := r.Store.HasScenarioRoom(ctx, out.full.digest, out.full.bytes)
+	if err != nil || room {
+		return 0, err
+	}
+	r.storeChecks.checked(s.UID, r.now())
+	return storeCheckInterval, nil
 }
 
 func (r *Reconciler) now() time.Time {

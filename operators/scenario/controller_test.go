@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -31,6 +33,16 @@ type memoryStore struct {
 	has  map[string][]byte
 	puts int
 	down error
+	full bool
+	// refuses is the answer to uploads.
+	refuses error
+}
+
+func (m *memoryStore) HasScenarioRoom(_ context.Context, digest string, size int64) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, found := m.has[digest]
+	return found || !m.full && size > 0, m.down
 }
 
 func (m *memoryStore) HasScenario(_ context.Context, digest string) (bool, error) {
@@ -52,6 +64,9 @@ func (m *memoryStore) PutScenario(_ context.Context, digest string, content io.R
 	defer m.mu.Unlock()
 	if m.down != nil {
 		return m.down
+	}
+	if m.refuses != nil {
+		return m.refuses
 	}
 	if sum := fmt.Sprintf("sha256:%x", sha256.Sum256(text)); sum != digest {
 		return fmt.Errorf("%s is %s", digest, sum)
@@ -302,7 +317,40 @@ func TestAScenarioWaitsForTheStore(t *testing.T) {
 		t.Errorf("Ready %+v", readyOf(s))
 	}
 	l.store.down = nil
+	l.isIdle() // not compiled again at once
+	l.now = l.now.Add(retryInterval)
 	if s := l.settle(); readyOf(s).Reason != ReasonCompiled {
+		t.Errorf("Ready %+v", readyOf(s))
+	}
+}
+
+func TestAScenarioIsNotCompiledAgainWhileTheStoreIsFull(t *testing.T) {
+	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
+	l.store.full = true
+	ready := readyOf(l.settle())
+	if ready.Reason != ReasonStoreFull || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "server.scenarioQuota") {
+		t.Fatalf("Ready %+v; want what would help", ready)
+	}
+	l.isIdle()
+	for range 3 {
+		l.now = l.now.Add(storeCheckInterval)
+		l.isIdle()
+		if result, err := l.reconcile(); err != nil || result.RequeueAfter != storeCheckInterval {
+			t.Errorf("it looks again in %s, %v; want %s", result.RequeueAfter, err, storeCheckInterval)
+		}
+	}
+	l.store.full = false
+	l.isIdle()
+	l.now = l.now.Add(storeCheckInterval)
+	if s := l.settle(); readyOf(s).Reason != ReasonCompiled || l.store.puts != 1 {
+		t.Errorf("Ready %+v with room, stored %d times", readyOf(s), l.store.puts)
+	}
+}
+
+func TestAStoreThatFillsDuringAnUploadIsFull(t *testing.T) {
+	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
+	l.store.refuses = &runs.Error{Status: http.StatusInsufficientStorage}
+	if s := l.settle(); readyOf(s).Reason != ReasonStoreFull {
 		t.Errorf("Ready %+v", readyOf(s))
 	}
 }
