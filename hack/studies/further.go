@@ -383,7 +383,7 @@ func waveforms(f form) study {
 // sharedChannel is IST-161's case: 24 nodes in each other's range share 640 kbit/s, and nothing routes.
 func sharedChannel(f form) study {
 	p := setup{form: f, name: "shared-640", Grid: "grid-24", Scenario: grid("grid-24", 24, 200, "300MHz", "2"),
-		Networks: []string{"{name: net, subnet: 198.18.34.0/24, tdma: {structure: {slotDuration: 5ms}, rate: 640kbit}, routing: {protocol: none}}"},
+		Networks: []string{"{name: net, subnet: 198.18.34.0/24, tdma: {phy: {frequency: 300MHz}, structure: {slotDuration: 5ms}, rate: 640kbit}, routing: {protocol: none}}"},
 		Apps: []string{"{name: broker, mosquitto: {}}", `{name: picture, subscriber: {protocol: mqtt, to: broker, topics: ["#"]}}`,
 			"{name: bft, publisher: {protocol: mqtt, to: broker, payload: nffi, period: 10s, lead: 30s}}"},
 		started: []string{"bft"}, lead: 30, publishing: choose(f.Short, 60, 1200), Drain: "{max: 60s, quietFor: 15s}"}

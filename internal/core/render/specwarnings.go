@@ -44,8 +44,8 @@ func fadingWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1
 	return warnings
 }
 
-// sameFrequency is the greatest ratio of two frequencies whose pathlosses are hardly different: 0.4 dB by free space.
-const sameFrequency = 1.05
+// sameFrequency is the greatest ratio of two frequencies whose pathlosses hardly differ: 1 dB by free space.
+const sameFrequency = 1.12
 
 // frequencyWarnings are about networks at another frequency than the pathloss of their scenario, which is taken as it is.
 func frequencyWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (warnings field.ErrorList) {
