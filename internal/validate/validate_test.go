@@ -297,7 +297,10 @@ func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 	made := func(f Finding) bool { // the README has kubectl make it, or the file has tracks in place
 		return strings.HasPrefix(f.Message, "ConfigMap of v1 is not an object of vignette") || strings.Contains(f.Message, "ConfigMap own-app is not in these files") || strings.Contains(f.Message, "ConfigMap positions-programs is not in these files")
 	}
-	if findings := slices.DeleteFunc(report.Findings, made); len(findings) != 0 {
+	declared := func(f Finding) bool { // E6's README says so
+		return strings.Contains(f.File, "scenarios/e6/") && strings.Contains(f.Message, "pathloss of 300MHz, and the network is at 60MHz")
+	}
+	if findings := slices.DeleteFunc(slices.DeleteFunc(report.Findings, made), declared); len(findings) != 0 {
 		t.Errorf("findings:\n%s\nwant none", join(findings))
 	}
 	if len(report.Objects) < len(files) {
