@@ -223,7 +223,9 @@ func TestNodesThatABusyHostNeverStartsFailTheRun(t *testing.T) {
 	w := newWorld(t)
 	w.noKubelet = true
 	for range 3 {
-		w.until("all pods made", func(e *v1alpha1.Experiment) bool { return e.Status.Phase == v1alpha1.PhaseProvisioning && len(w.pods()) == 5 })
+		w.until("all pods made", func(e *v1alpha1.Experiment) bool {
+			return e.Status.Phase == v1alpha1.PhaseProvisioning && len(w.pods()) == 5
+		})
 		pod := w.pod("veh-1")
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{
 			Reason: "CreateContainerError", Message: "context deadline exceeded"}}}}

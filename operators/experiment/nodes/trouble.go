@@ -82,7 +82,7 @@ func containerTrouble(pod *corev1.Pod, status corev1.ContainerStatus, now time.T
 }
 
 // pullTimeout is how long after a pod's start its host may have trouble to reach a registry. The kubelet tries again by itself.
-const pullTimeout = time.Minute
+const pullTimeout = 30 * time.Second
 
 // unreachable are parts of the runtime's messages about a registry that cannot be reached, or has no time.
 var unreachable = []string{"i/o timeout", "connection refused", "connection reset", "deadline exceeded", "TLS handshake timeout",
@@ -226,10 +226,15 @@ func LauncherStarted(launcher *corev1.Pod) bool {
 	return launcher.Status.Phase != corev1.PodPending && launcher.Status.Phase != "" || launcher.Status.PodIP != ""
 }
 
-// podProgress says why a pod is not scheduled, if so.
+// podProgress says why a pod is not scheduled, or that its image is still awaited.
 func podProgress(pod *corev1.Pod) string {
 	if pod == nil || pod.Status.Phase == corev1.PodRunning {
 		return ""
+	}
+	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if waiting := status.State.Waiting; waiting != nil && imageReasons[waiting.Reason] {
+			return fmt.Sprintf(" (image %s: %s, tried again)", specImage(pod, status.Name), waiting.Reason)
+		}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Message != "" {

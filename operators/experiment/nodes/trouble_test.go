@@ -41,7 +41,7 @@ func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
 	}
 }
 
-func TestARegistryThatCannotBeReachedHasAMinuteToComeBack(t *testing.T) {
+func TestARegistryThatCannotBeReachedHasHalfAMinuteToComeBack(t *testing.T) {
 	started := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
 		runtime string
@@ -49,17 +49,20 @@ func TestARegistryThatCannotBeReachedHasAMinuteToComeBack(t *testing.T) {
 		waits   bool
 	}{
 		"away":                   {`failed to do request: Head "https://r/v2/tracker": dial tcp: connect: connection refused`, 20 * time.Second, true},
-		"busy":                   {"unexpected status from HEAD request: 503 Service Unavailable", 59 * time.Second, true},
-		"away for a minute":      {`failed to do request: Head "https://r/v2/tracker": dial tcp: connect: connection refused`, time.Minute, false},
+		"busy":                   {"unexpected status from HEAD request: 503 Service Unavailable", 29 * time.Second, true},
+		"away for half a minute": {`failed to do request: Head "https://r/v2/tracker": dial tcp: connect: connection refused`, 30 * time.Second, false},
 		"has no such image":      {"r/tracker:1: not found", time.Second, false},
 		"does not let it in":     {"pull access denied, repository does not exist or may require authorization", time.Second, false},
 		"name that nobody knows": {`dial tcp: lookup r: no such host`, time.Second, false},
 	} {
 		begun := metav1.NewTime(started)
-		pod := &corev1.Pod{Status: corev1.PodStatus{StartTime: &begun, ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
+		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "tracker", Image: "r/tracker:1"}}}, Status: corev1.PodStatus{StartTime: &begun, ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: c.runtime}}}}}}
 		if trouble := PodTrouble(pod, started.Add(c.after)); (trouble == nil) != c.waits {
 			t.Errorf("%s: %+v", name, trouble)
+		}
+		if want := " (image r/tracker:1: ErrImagePull, tried again)"; podProgress(pod) != want {
+			t.Errorf("%s: its progress is %q, want %q", name, podProgress(pod), want)
 		}
 	}
 }
