@@ -82,7 +82,7 @@ func TestTheStudiesCampaignsAreValid(t *testing.T) {
 			t.Parallel()
 			report := validate.Text(c.path(), []byte(all[c.path()]))
 			for _, finding := range report.Findings {
-				tracks := strings.HasPrefix(finding.Message, "ConfigMap of v1 is not an object of vignette") // E3 and E4 have them beside them
+				tracks := strings.HasPrefix(finding.Message, "ConfigMap of v1 is not an object of vignette")                                         // E3 and E4 have them beside them
 				declared := strings.HasPrefix(c.Name, "e6-") && strings.Contains(finding.Message, "pathloss of 300MHz, and the network is at 60MHz") // E6's README says so
 				if !tracks && !declared {
 					t.Error(finding)
