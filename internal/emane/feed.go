@@ -94,7 +94,7 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario, neighbours .
 // readsPathlosses reports whether a network takes its pathlosses from the scenario.
 func readsPathlosses(spec *v1alpha1.RadioNetworkSpec) bool {
 	p := spec.Waveform.PHY()
-	return p != nil && cmp.Or(p.Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario
+	return p != nil && p.PathlossFrom() == v1alpha1.PathlossScenario
 }
 
 // Changes returns the events at a moment of the scenario since the previous call, and the next moment with

@@ -48,7 +48,7 @@ func JammerMetres(spec *v1alpha1.RadioNetworkSpec, j *v1alpha1.Jammer) (metres f
 	}
 	_, radio := Radios(spec, "")
 	physical, noise := spec.Waveform.PHY(), NoiseOf(j)
-	source := cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario)
+	source := physical.PathlossFrom()
 	from := End{Position(j.Position), physical.AntennaMetres(nil, "", "")}
 	share := noise.Share(radio.FrequencyHertz, radio.BandwidthHertz)
 	allowed := j.Power.DBm() + 10*math.Log10(share) + radio.AntennaGainDBi - radio.SensitivityDBm()

@@ -1,7 +1,6 @@
 package mapdata
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -61,7 +60,7 @@ type budget struct {
 
 func newBudget(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at time.Duration) (*budget, error) {
 	physical, n := spec.Waveform.PHY(), len(spec.Members)
-	b := &budget{spec: spec, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario), antennas: make([]geo.Position, n), placed: make([]bool, n), platforms: make([]int, n)}
+	b := &budget{spec: spec, source: physical.PathlossFrom(), antennas: make([]geo.Position, n), placed: make([]bool, n), platforms: make([]int, n)}
 	b.radios, _ = linkbudget.Radios(spec, "")
 	for i := range spec.Changes {
 		if c := &spec.Changes[i]; c.Radio != nil && c.AtNanoseconds <= int64(at) {

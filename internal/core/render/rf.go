@@ -102,7 +102,7 @@ func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.Wavefo
 	errs = append(errs, c.checkEMANE(network, w, path)...)
 	at := modelPath{network: network, path: path.Child(w.Model()), networkPath: path}
 	errs = append(errs, at.checkModel(w, nemsOn(c.topology, network.Name))...)
-	errs = append(errs, c.checkPositions(network, p.Pathloss)...)
+	errs = append(errs, c.checkPositions(network, p.PathlossFrom() == v1alpha1.PathlossScenario)...)
 	return append(errs, c.checkChanges(network, w)...)
 }
 
@@ -240,7 +240,7 @@ func (c *radioChecker) checkFading(network v1alpha1.Network, rendered *v1alpha1.
 	if c.scenario == nil || c.scenario.Statistics.Positions || !emane.Fades(rendered) {
 		return nil
 	}
-	if p := rendered.Waveform.PHY().Pathloss; p != "" && p != v1alpha1.PathlossScenario {
+	if rendered.Waveform.PHY().PathlossFrom() != v1alpha1.PathlossScenario {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(path.Child("engine"), network.Engine, fmt.Sprintf("EMANE fades signals between positions only, and scenario %s has none: "+

@@ -114,9 +114,8 @@ func howToSetPathloss(network v1alpha1.Network) string {
 
 // checkPositions finds nodes without a position in a network with a physical layer. Without pathloss or a position a radio
 // would silently receive nothing.
-func (c *radioChecker) checkPositions(network v1alpha1.Network, source v1alpha1.PathlossSource) (errs field.ErrorList) {
+func (c *radioChecker) checkPositions(network v1alpha1.Network, fromScenario bool) (errs field.ErrorList) {
 	ref := field.NewPath("spec", "scenario")
-	fromScenario := source == "" || source == v1alpha1.PathlossScenario
 	switch {
 	case c.scenario == nil && c.spec.Scenario != nil:
 		return nil // its content is not known yet

@@ -72,7 +72,7 @@ func (g *spectrumGroup) add(network v1alpha1.Network, w *v1alpha1.WaveformSpec, 
 		g.broken = true
 		return field.Forbidden(path, fmt.Sprintf("is for radio models, and network %s has the model %s", network.Name, w.Model()))
 	}
-	m := spectrumMember{cmp.Or(network.Engine, v1alpha1.EngineNative), cmp.Or(w.PHY().Pathloss, v1alpha1.PathlossScenario), ""}
+	m := spectrumMember{cmp.Or(network.Engine, v1alpha1.EngineNative), w.PHY().PathlossFrom(), ""}
 	if w.EMANE != nil {
 		m.masks = w.EMANE.SpectralMasks
 	}

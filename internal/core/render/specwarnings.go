@@ -55,7 +55,7 @@ func frequencyWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alp
 	for i, network := range spec.Networks {
 		waveform := waveforms[network.Name]
 		phy := waveform.PHY()
-		if phy == nil || phy.Frequency == "" || phy.Pathloss != "" && phy.Pathloss != v1alpha1.PathlossScenario {
+		if phy == nil || phy.Frequency == "" || phy.PathlossFrom() != v1alpha1.PathlossScenario {
 			continue
 		}
 		if ratio := phy.Frequency.Hertz() / scenario.Frequency.Hertz(); ratio < 1/sameFrequency || ratio > sameFrequency {

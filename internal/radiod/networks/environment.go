@@ -1,7 +1,6 @@
 package networks
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -57,7 +56,7 @@ func (n *network) updateEnvironment() error {
 
 // needsScenario reports whether a network's pathloss is that of a scenario.
 func needsScenario(spec *v1alpha1.RadioNetworkSpec) bool {
-	return cmp.Or(spec.Waveform.PHY().Pathloss, v1alpha1.PathlossScenario) == v1alpha1.PathlossScenario
+	return spec.Waveform.PHY().PathlossFrom() == v1alpha1.PathlossScenario
 }
 
 // beginPreparation hands the network's environment to the data plane, unless it has it; the lock is held.

@@ -45,7 +45,7 @@ type change struct {
 // InputsOf returns the inputs of a network's environment, in which the other networks of its spectrum are too.
 func InputsOf(spec *v1alpha1.RadioNetworkSpec, neighbours []spectrum.Neighbour, compiled *scenario.Scenario) *Inputs {
 	physical := cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{})
-	s := &Inputs{effects: spec.CommEffects, byNEM: map[int]int{}, byNode: map[string]int{}, source: cmp.Or(physical.Pathloss, v1alpha1.PathlossScenario),
+	s := &Inputs{effects: spec.CommEffects, byNEM: map[int]int{}, byNode: map[string]int{}, source: physical.PathlossFrom(),
 		scenario: compiled, commonHeight: physical.AntennaMetres(nil, "", "")}
 	if spec.T0 != nil {
 		s.t0 = spec.T0.UnixNano()

@@ -281,6 +281,9 @@ func (w *WaveformSpec) PHY() *PHY {
 	}
 }
 
+// PathlossFrom is where pathlosses come from, with the default.
+func (p *PHY) PathlossFrom() PathlossSource { return cmp.Or(p.Pathloss, PathlossScenario) }
+
 // Waveform is a named radio or link model that any experiment of any team may use.
 //
 // +kubebuilder:object:root=true
