@@ -24,9 +24,6 @@ const (
 	comparisonRetry    = 15 * time.Second
 )
 
-// comparison is the result of a comparison that the server was asked for.
-type comparison struct{ err error }
-
 // compare tries whether the round's runs can be compared. The server makes the comparison again for each request, which
 // may take minutes. If it fails, the status says why, and the round's result stays.
 func (r *Reconciler) compare(s *scope) {
@@ -40,17 +37,17 @@ func (r *Reconciler) compare(s *scope) {
 	}
 	query := url.Values{"run": uids}
 	name, of := client.ObjectKeyFromObject(s.campaign), fmt.Sprintf("%s round %d: %s", s.campaign.UID, status.Round, query.Encode())
-	out, finished := r.comparisons.Result(name, of)
+	failure, finished := r.comparisons.Result(name, of)
 	switch {
 	case !finished: // its end reconciles the campaign
-		r.comparisons.Begin(name, of, func(ctx context.Context) comparison { return comparison{r.requestComparison(ctx, uids)} })
+		r.comparisons.Begin(name, of, func(ctx context.Context) error { return r.requestComparison(ctx, uids) })
 		return
-	case out.err != nil && isTemporary(out.err) && s.now.Sub(status.RoundCompletionTime.Time) < comparisonRetryFor:
+	case failure != nil && isTemporary(failure) && s.now.Sub(status.RoundCompletionTime.Time) < comparisonRetryFor:
 		r.comparisons.Forget(name)
 		s.requeueAfter(comparisonRetry)
 		return
-	case out.err != nil:
-		result.Message = joinProblems([]string{"the runs could not be compared: " + out.err.Error()})
+	case failure != nil:
+		result.Message = joinProblems([]string{"the runs could not be compared: " + failure.Error()})
 	default:
 		result.Path = "/v1/compare?" + query.Encode()
 		if left > 0 {

@@ -52,8 +52,8 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 
 	written freshness.Versions
-	// comparisons are made beside the reconciler, as each takes minutes.
-	comparisons jobs.Jobs[comparison]
+	// comparisons are made beside the reconciler, as each takes minutes. Their results are why runs could not be compared.
+	comparisons jobs.Jobs[error]
 }
 
 // scope is the state of one reconciliation. campaign.Status is written once, at the end.

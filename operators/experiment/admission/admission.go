@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/core/checks"
 	"vignette.dev/vignette/internal/core/queue"
@@ -169,14 +170,6 @@ func beginProvisioning(s *scope.Scope, message string) {
 	// Objects are created only in the next reconciliation, because the written phase is what freezes the spec.
 }
 
-// startOf is when an experiment was admitted, zero if it is not.
-func startOf(status *v1alpha1.ExperimentStatus) time.Time {
-	if status.StartTime == nil {
-		return time.Time{}
-	}
-	return status.StartTime.Time
-}
-
 // maxStarts is how often an experiment's nodes are started, if hosts are too busy for it.
 const maxStarts = 3
 
@@ -195,7 +188,7 @@ func (a *Admitter) TakeBack(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	status := &s.Experiment.Status
 	refused := s.Setback.Reason == ""
-	times, wait := a.Queue.setbacks.add(s.Experiment.UID, refused, startOf(status), s.Now, quotas)
+	times, wait := a.Queue.setbacks.add(s.Experiment.UID, refused, ptr.Deref(status.StartTime, metav1.Time{}).Time, s.Now, quotas)
 	reason, message := queue.ReasonQuotaRefused, fmt.Sprintf("not all nodes could be created, so all are deleted (refused %s; next try in %s, or when a quota changes): %v",
 		timesInWords(times), wait, s.Setback.Err)
 	if !refused {

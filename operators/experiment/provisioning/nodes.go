@@ -133,12 +133,7 @@ func (p *Provisioner) registerNodes(ctx context.Context, s *scope.Scope) (bool, 
 	if plan.ConfigMaps, err = p.releasedConfigMaps(ctx, s); err != nil {
 		return true, err
 	}
-	if !p.anyReleased(s.Pods) {
-		if err := p.Record.DropEarlierTry(ctx, plan); err != nil {
-			return true, err
-		}
-	}
-	if err := p.Record.Put(ctx, plan); err != nil {
+	if err := p.Record.Put(ctx, plan, p.anyReleased(s.Pods)); err != nil {
 		if full := runrecord.ArchiveFullMessage(err); full != "" {
 			s.Fail(scope.ReasonArchiveFull, "the archive is full: %s", full)
 			return false, nil

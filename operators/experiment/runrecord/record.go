@@ -35,8 +35,9 @@ type Record struct {
 	KubernetesVersion func() (string, error)
 }
 
-// Put sends the server a plan, unless the server has it already.
-func (r *Record) Put(ctx context.Context, plan runapi.Plan) error {
+// Put sends the server a plan, unless the server has it already. If none of its pods has started yet, what the server has
+// of earlier pods of its nodes is deleted, as their reports and logs would pass for those of the plan's pods.
+func (r *Record) Put(ctx context.Context, plan runapi.Plan, started bool) error {
 	state, err := r.State(ctx, plan.UID)
 	if err != nil && !runs.IsNotFound(err) {
 		return err
@@ -44,21 +45,13 @@ func (r *Record) Put(ctx context.Context, plan runapi.Plan) error {
 	if err == nil && Same(state.Plan, plan) {
 		return nil
 	}
+	if !started && state.Plan.T0 == nil && podsReplaced(state.Plan.Nodes, plan.Nodes) {
+		if err := r.Delete(ctx, plan.UID); err != nil {
+			return err
+		}
+	}
 	_, err = r.PutPlan(ctx, plan)
 	return err
-}
-
-// DropEarlierTry deletes what the server has of the run if other pods carried its nodes before T0. Their reports and logs
-// would pass for those of the plan's pods.
-func (r *Record) DropEarlierTry(ctx context.Context, plan runapi.Plan) error {
-	state, err := r.State(ctx, plan.UID)
-	if runs.IsNotFound(err) {
-		return nil
-	}
-	if err != nil || state.Plan.T0 != nil || !podsReplaced(state.Plan.Nodes, plan.Nodes) {
-		return err
-	}
-	return r.Delete(ctx, plan.UID)
 }
 
 // podsReplaced reports whether a node has another pod now.
