@@ -31,7 +31,7 @@ var (
 
 // Scenarios are the compiled scenarios of an archive. Each is written once and never changes, as its name is its digest.
 type Scenarios struct {
-	// OnDelete, if set before the first Put, is told of scenarios that are deleted for new ones. It must not call the Scenarios.
+	// OnDelete is called for each scenario that Put deletes for a new one. It must not call the Scenarios. Set it before the first Put.
 	OnDelete func(digest string)
 
 	root  *os.Root

@@ -1,11 +1,6 @@
 package cli
 
-import (
-	"math"
-	"strconv"
-
-	"vignette.dev/vignette/internal/runapi"
-)
+import "vignette.dev/vignette/internal/runapi"
 
 // pictureTable has the error and the age of the positions that subscribers had of other nodes, by the nodes' groups.
 func pictureTable(groups []runapi.PictureGroup) table {
@@ -26,10 +21,4 @@ func pictureCells(f *runapi.PictureFigures, write func(float64) string) []string
 	return []string{write(f.Median), write(f.Mean), write(f.P95), write(f.Max)}
 }
 
-// metres with three significant digits, from 1000 m on without decimals.
-func metres(m float64) string {
-	if m >= 1000 {
-		return strconv.FormatFloat(math.Round(m), 'f', 0, 64) + " m"
-	}
-	return significant(m) + " m"
-}
+func metres(m float64) string { return significant(m) + " m" }

@@ -106,8 +106,10 @@ func TestAScenarioOfAnotherDigestIsRefused(t *testing.T) {
 	}
 }
 
-func TestScenariosExpireWithTheRetentionUnlessTheyAreUsed(t *testing.T) {
-	l := newLab(t, func(c *Config) {
+// labWithAnUnusedScenario returns a lab with a scenario that was not used for longer than the retention.
+func labWithAnUnusedScenario(t *testing.T) (l *lab, digest string) {
+	t.Helper()
+	l = newLab(t, func(c *Config) {
 		c.Retention = time.Hour
 		c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
 	})
@@ -115,8 +117,13 @@ func TestScenariosExpireWithTheRetentionUnlessTheyAreUsed(t *testing.T) {
 	if err := l.as("operator").PutScenario(t.Context(), digestOf(content), bytes.NewReader(content)); err != nil {
 		t.Fatal(err)
 	}
+	return l, digestOf(content)
+}
+
+func TestScenariosExpireWithTheRetentionUnlessTheyAreUsed(t *testing.T) {
+	l, digest := labWithAnUnusedScenario(t)
 	l.server.expireScenarios()
-	if has, err := l.as("operator").HasScenario(t.Context(), digestOf(content)); err != nil || has {
+	if has, err := l.as("operator").HasScenario(t.Context(), digest); err != nil || has {
 		t.Errorf("still there: %t, %v", has, err)
 	}
 }
@@ -173,17 +180,10 @@ func TestAFullStoreDeletesWhatNoScenarioAndNoRunHas(t *testing.T) {
 }
 
 func TestTheScenarioOfALiveRunDoesNotExpire(t *testing.T) {
-	l := newLab(t, func(c *Config) {
-		c.Retention = time.Hour
-		c.Now = func() time.Time { return time.Now().Add(2 * time.Hour) }
-	})
-	content := []byte("hills")
-	if err := l.as("operator").PutScenario(t.Context(), digestOf(content), bytes.NewReader(content)); err != nil {
-		t.Fatal(err)
-	}
-	l.plan(func(p *runapi.Plan) { p.Scenario = &runapi.PlannedScenario{Name: "hills", Digest: digestOf(content)} })
+	l, digest := labWithAnUnusedScenario(t)
+	l.plan(func(p *runapi.Plan) { p.Scenario = &runapi.PlannedScenario{Name: "hills", Digest: digest} })
 	l.server.expireScenarios()
-	if has, err := l.as("operator").HasScenario(t.Context(), digestOf(content)); err != nil || !has {
+	if has, err := l.as("operator").HasScenario(t.Context(), digest); err != nil || !has {
 		t.Errorf("still there: %t, %v; want it for the run", has, err)
 	}
 }
