@@ -31,7 +31,7 @@ func newCampaignStatus(t *target) *cobra.Command {
 				return err
 			}
 			if follow {
-				return c.watchStatus(cmd.Context(), c.watchedCampaign(camp), cmd.OutOrStdout())
+				return c.watchStatus(cmd.Context(), c.watchedCampaign(camp), manyInterval, cmd.OutOrStdout())
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), campaignDescription(camp, time.Now()))
 			return err

@@ -70,7 +70,7 @@ func newRun(t *target) *cobra.Command {
 				return fmt.Errorf("--watch follows one experiment or campaign, and %s has %d: all of them run now, see vignette status", args[0], n)
 			}
 			if len(campaigns) > 0 {
-				return c.watchStatus(cmd.Context(), c.watchedCampaign(campaigns[0]), cmd.OutOrStdout())
+				return c.watchStatus(cmd.Context(), c.watchedCampaign(campaigns[0]), manyInterval, cmd.OutOrStdout())
 			}
 			return c.watch(cmd.Context(), experiments[0], newView(cmd.OutOrStdout()))
 		},

@@ -46,7 +46,7 @@ func newStatus(t *target) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return c.watchStatus(cmd.Context(), c.watchedExperiment(e), cmd.OutOrStdout())
+				return c.watchStatus(cmd.Context(), c.watchedExperiment(e), refreshInterval, cmd.OutOrStdout())
 			}
 			if len(args) == 1 {
 				return c.describe(cmd.Context(), args[0], cmd.OutOrStdout())
@@ -55,7 +55,7 @@ func newStatus(t *target) *cobra.Command {
 				c.namespace = ""
 			}
 			if follow {
-				return c.watchStatus(cmd.Context(), &watchedNamespace{c: c}, cmd.OutOrStdout())
+				return c.watchStatus(cmd.Context(), &watchedNamespace{c: c}, manyInterval, cmd.OutOrStdout())
 			}
 			return c.list(cmd.Context(), cmd.OutOrStdout())
 		},

@@ -76,9 +76,11 @@ func follow(ctx context.Context, w watchTarget, out io.Writer, s *screen, times 
 	}
 }
 
-// watchStatus updates once a second.
-func (c *cluster) watchStatus(ctx context.Context, w watchTarget, out io.Writer) error {
-	ticker := time.NewTicker(refreshInterval)
+// manyInterval is how often many experiments are read: each costs the API server and the archive.
+const manyInterval = 5 * time.Second
+
+func (c *cluster) watchStatus(ctx context.Context, w watchTarget, every time.Duration, out io.Writer) error {
+	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	return follow(ctx, w, out, newScreen(out), ticks{time.Now, ticker.C})
 }
@@ -158,22 +160,21 @@ func (w *watchedCampaign) update(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	w.campaign = camp
-	w.running, err = w.c.experimentsUnderWay(ctx, w.running, now, client.InNamespace(camp.Namespace), client.MatchingLabels{v1alpha1.LabelCampaign: camp.Name})
-	return err
+	var runs v1alpha1.ExperimentList
+	if err := w.c.kube.List(ctx, &runs, client.InNamespace(camp.Namespace), client.MatchingLabels{v1alpha1.LabelCampaign: camp.Name}); err != nil {
+		return err
+	}
+	w.campaign, w.running = camp, w.c.experimentsUnderWay(ctx, w.running, runs.Items, now)
+	return nil
 }
 
 // maxRunningShown experiments are read at each update.
 const maxRunningShown = 20
 
-// experimentsUnderWay have not ended; what was known of them before is kept.
-func (c *cluster) experimentsUnderWay(ctx context.Context, before []*experimentView, now time.Time, which ...client.ListOption) (views []*experimentView, err error) {
-	var list v1alpha1.ExperimentList
-	if err := c.kube.List(ctx, &list, which...); err != nil {
-		return before, err
-	}
-	for i := range list.Items {
-		e := &list.Items[i]
+// experimentsUnderWay are those of all that have not ended; what was known of them before is kept.
+func (c *cluster) experimentsUnderWay(ctx context.Context, before []*experimentView, all []v1alpha1.Experiment, now time.Time) (views []*experimentView) {
+	for i := range all {
+		e := &all[i]
 		if outcomeOf(e) != nil {
 			continue
 		}
@@ -188,7 +189,7 @@ func (c *cluster) experimentsUnderWay(ctx context.Context, before []*experimentV
 		}
 		views = append(views, view)
 	}
-	return views, nil
+	return views
 }
 
 func (w *watchedCampaign) frame(now time.Time, width int) []string {
@@ -334,9 +335,8 @@ func (w *watchedNamespace) update(ctx context.Context, now time.Time) error {
 	for i := range all.Items {
 		w.phases[cmp.Or(string(all.Items[i].Status.Phase), "Submitted")]++
 	}
-	var err error
-	w.running, err = w.c.experimentsUnderWay(ctx, w.running, now, client.InNamespace(w.c.namespace))
-	return err
+	w.running = w.c.experimentsUnderWay(ctx, w.running, all.Items, now)
+	return nil
 }
 
 func (w *watchedNamespace) frame(now time.Time, width int) []string {
