@@ -78,7 +78,7 @@ export function Workshop({ source, draft }: { source: Source; draft: Draft<Kept>
         <Grid.Col span={{ base: 12, lg: 6 }}>
           {content.problem && (
             <Alert color="orange" p="xs" mb="xs" role="status">
-              Line {content.problem.line} of the YAML cannot be read. The form shows what stood there before.
+              Line {content.problem.line} of the YAML: {content.problem.message} The form shows what stood there before.
             </Alert>
           )}
           {form ? (

@@ -2,7 +2,7 @@ import { Autocomplete, MultiSelect, NativeSelect, TagsInput, TextInput } from "@
 import { useState } from "react";
 import { wordsAt } from "../text/findings";
 import { choicesAt, schemaAt } from "../text/schema";
-import { at, wordOf, wordsOf, type Path } from "../text/values";
+import { at, isExact, wordOf, wordsOf, type Path } from "../text/values";
 import { useForm } from "./context";
 
 interface FieldProps {
@@ -45,7 +45,7 @@ export function TextField({ label, number = false, suggestions, placeholder, ...
   const shown = draft ?? wordOf(value);
   const change = (word: string) => {
     setDraft(word);
-    if (word !== "") set(number && /^-?\d+$/.test(word) ? Number(word) : word);
+    if (word !== "") set(number && /^-?\d+$/.test(word) && isExact(Number(word)) ? Number(word) : word);
   };
   const leave = () => {
     if (draft === "") clear();

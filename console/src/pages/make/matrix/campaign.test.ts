@@ -64,5 +64,5 @@ test("axes are added, filled and removed", () => {
 });
 
 test("values are read as YAML reads them, and written so that they are read alike", () => {
-  for (const value of [5, "5", "5s", true, "true", { vernemq: {} }, ["a"], null]) expect(valueOf(textOf(value))).toEqual(value);
+  for (const value of [5, "5", "5s", true, "true", { vernemq: {} }, ["a"], null, "9007199254740993"]) expect(valueOf(textOf(value))).toEqual(value);
 });

@@ -1,5 +1,5 @@
 import type { Edit } from "../text/edits";
-import { at, equal, fieldsOf, listOf, wordOf, type Fields } from "../text/values";
+import { at, equal, fieldsOf, isExact, listOf, wordOf, type Fields } from "../text/values";
 import { read, specPath, type Written } from "../text/read";
 import { parse, parseAllDocuments } from "yaml";
 
@@ -125,10 +125,11 @@ export class MatrixEditing {
   }
 }
 
-/** valueOf a word as YAML reads it: 5 is a number, 5s is text. */
+/** valueOf a word as YAML reads it: 5 is a number, 5s is text. A number that would be rounded stays text. */
 export function valueOf(word: string): unknown {
   try {
-    return parse(word) as unknown;
+    const value: unknown = parse(word);
+    return isExact(value) ? value : word;
   } catch {
     return word;
   }

@@ -1,6 +1,6 @@
 import { isMap, isScalar, isSeq, parseAllDocuments, type Document } from "yaml";
 import { keyOf, nodeAt, pairsOf } from "./edits";
-import { specOf, type Written } from "./read";
+import { plainOf, specOf, type Written } from "./read";
 import { schemaAt, type Schema, type Schemas } from "./schema";
 import { at, fieldsOf, isFields, listOf, wordOf, type Path } from "./values";
 
@@ -67,7 +67,7 @@ function placeIn(text: string): Place | undefined {
 
 function find(document: Document.Parsed): Place | undefined {
   const kind = nodeAt(document.contents, ["kind"]);
-  const place = { kind: isScalar(kind) ? wordOf(kind.value) : "", object: safely(document) };
+  const place = { kind: isScalar(kind) ? wordOf(kind.value) : "", object: plainOf(document) };
   const search = (node: unknown, path: Path): Place | undefined => {
     if (isScalar(node)) return node.value === placeholder ? { ...place, path, key: false } : undefined;
     if (isMap(node)) {
@@ -86,14 +86,6 @@ function find(document: Document.Parsed): Place | undefined {
     return undefined;
   };
   return search(document.contents, []);
-}
-
-function safely(document: Document.Parsed): unknown {
-  try {
-    return document.toJS() as unknown;
-  } catch {
-    return undefined; // an alias without its anchor, while it is typed
-  }
 }
 
 function choicesOf(schemas: Schemas, place: Place, names: Names, colon: boolean): Choice[] {

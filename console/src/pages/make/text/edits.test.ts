@@ -77,6 +77,12 @@ test("an edit of a text that cannot be read changes nothing", () => {
   expect(edited("spec: {a: [}", [set(["spec", "a"], 1)])).toBe("spec: {a: [}");
 });
 
+test("an edit that takes an alias its anchor is made, and the text says what it lacks", () => {
+  const after = edited("spec:\n  a: &one 5\n  b: *one\n", [set(["spec", "a"])]);
+  expect(after).toBe("spec:\n  b: *one\n");
+  expect(edited(after, [set(["spec", "c"], 1)])).toBe(after);
+});
+
 test("the second of two documents is edited, and the first stays", () => {
   const two = `${text}---\nkind: Waveform\nspec: {link: {rate: 1kbit}}\n`;
   expect(edited(two, [{ document: 1, path: ["spec", "link", "rate"], value: "2kbit" }])).toBe(two.replace("1kbit", "2kbit"));

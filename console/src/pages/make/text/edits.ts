@@ -1,4 +1,5 @@
 import { Document, isCollection, isMap, isScalar, isSeq, parseAllDocuments, stringify, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
+import { plainOf } from "./read";
 import { at, equal, withValue, type Path, type Step } from "./values";
 
 /** An edit of one of a text's documents. */
@@ -19,8 +20,8 @@ export function edited(text: string, edits: readonly Edit[]): string {
 
 function editedOnce(text: string, edit: Edit): string {
   const document = documentsOf(text)[edit.document];
-  if (!document || document.errors.length > 0) return text;
-  const before: unknown = document.toJS();
+  const before = document && document.errors.length === 0 ? plainOf(document) : undefined;
+  if (!document || before === undefined) return text;
   const after = edit.rename === undefined ? withValue(before, edit.path, edit.value) : renamed(before, edit.path, edit.rename);
   if (equal(before, after)) return text;
   const patched = new Patcher(text, document).patch(edit);
@@ -35,7 +36,7 @@ function documentsOf(text: string): Document.Parsed[] {
 
 function means(text: string, place: number, wanted: unknown): boolean {
   const document = documentsOf(text)[place];
-  return document !== undefined && document.errors.length === 0 && equal(document.toJS(), wanted);
+  return document !== undefined && document.errors.length === 0 && equal(plainOf(document), wanted);
 }
 
 function renamed(value: unknown, path: Path, name: string): unknown {
@@ -53,7 +54,7 @@ function rewritten(text: string, document: Document.Parsed, edit: Edit): string 
     if (pair && isScalar(pair.key)) pair.key.value = edit.rename;
   } else if (edit.value === undefined) document.deleteIn(edit.path);
   else document.setIn(edit.path, document.createNode(edit.value, { flow: true }));
-  const whole = document.toString({ lineWidth: 0, flowCollectionPadding: false });
+  const whole = document.toString({ lineWidth: 0, flowCollectionPadding: false, verifyAliasOrder: false }); // read() says which alias has lost its anchor
   return text.slice(0, from) + whole.slice(text.slice(from).startsWith("---") ? 0 : skipStart(whole)) + text.slice(to);
 }
 

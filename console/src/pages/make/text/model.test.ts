@@ -28,6 +28,16 @@ test("the form shows the last text that could be read while the editor's has a m
   expect(readable.main?.object.spec).toEqual({ seed: 7 });
 });
 
+test("the form shows the text before while an alias has no anchor, and goes on when it has one", () => {
+  const model = new TextModel(text);
+  model.replace("kind: Experiment\nspec: {seed: *drawn}\n");
+  expect(model.getSnapshot()).toMatchObject({ text: "kind: Experiment\nspec: {seed: *drawn}\n", content: { problem: { line: 2 } }, readable: { main: { object: { spec: { seed: 7 } } } } });
+  setSeed(model, 9);
+  expect(model.getSnapshot().text).toContain("*drawn");
+  model.replace("kind: Experiment\nspec: {drain: &drawn 8, seed: *drawn}\n");
+  expect(model.getSnapshot().readable.main?.object.spec).toEqual({ drain: 8, seed: 8 });
+});
+
 test("whoever listens hears of changes of the text, and of nothing else", () => {
   const model = new TextModel(text);
   const heard = vi.fn();

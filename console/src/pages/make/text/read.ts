@@ -1,5 +1,5 @@
-import { LineCounter, parseAllDocuments } from "yaml";
-import { at, fieldsOf, isFields, wordOf, type Fields, type Path } from "./values";
+import { isAlias, isScalar, LineCounter, parseAllDocuments, visit, type Document, type Node } from "yaml";
+import { at, fieldsOf, isExact, isFields, wordOf, type Fields, type Path } from "./values";
 
 /** An object in a text. */
 export interface Written {
@@ -16,7 +16,7 @@ export interface Content {
   objects: Written[];
   /** main is the object that the page makes: a campaign, or else an experiment. */
   main: Written | undefined;
-  /** Why the text, or its end, cannot be read as YAML. */
+  /** Why the text, or a document of it, cannot be read. */
   problem: { line: number; message: string } | undefined;
 }
 
@@ -27,16 +27,60 @@ export function read(text: string): Content {
   const objects: Written[] = [];
   let problem: Content["problem"];
   for (const [document, parsed] of (Array.isArray(documents) ? documents : []).entries()) {
-    const error = parsed.errors[0];
-    if (error) {
-      problem ??= { line: lines.linePos(error.pos[0]).line, message: "This is no YAML." };
-      continue;
-    }
-    const object: unknown = parsed.toJS();
-    if (!isFields(object)) continue;
+    const object = plainOf(parsed);
+    const mistake = mistakeIn(parsed, object);
+    if (mistake) problem ??= { line: lines.linePos(mistake.offset).line, message: mistake.message };
+    if (mistake || !isFields(object)) continue;
     objects.push({ document, kind: wordOf(object.kind), apiVersion: wordOf(object.apiVersion), name: wordOf(at(object, ["metadata", "name"])), object });
   }
   return { objects, main: objects.find((o) => o.kind === "Campaign") ?? objects.find((o) => o.kind === "Experiment"), problem };
+}
+
+/** plainOf a document is its value; undefined if its aliases have none. */
+export function plainOf(document: Document.Parsed): unknown {
+  try {
+    return document.toJS() as unknown;
+  } catch {
+    return undefined; // an alias without its anchor, or too many aliases
+  }
+}
+
+interface Mistake {
+  offset: number;
+  message: string;
+}
+
+function mistakeIn(document: Document.Parsed, plain: unknown): Mistake | undefined {
+  const [error] = document.errors;
+  if (error) return { offset: error.pos[0], message: "This is no YAML." };
+  const found = plain === undefined ? aliasIn(document) : numberIn(document);
+  if (found || plain !== undefined) return found;
+  return { offset: document.range[0], message: "The aliases of this document repeat too much." };
+}
+
+function aliasIn(document: Document.Parsed): Mistake | undefined {
+  return findIn(document, (node) => (isAlias(node) && !node.resolve(document) ? `*${node.source} has no anchor &${node.source} before it.` : undefined));
+}
+
+/** numberIn a document that JavaScript would round: the cluster would get another one than the text has. */
+function numberIn(document: Document.Parsed): Mistake | undefined {
+  return findIn(document, (node) => {
+    if (!isScalar(node) || typeof node.value !== "number" || node.format === "EXP" || node.source?.includes(".") || isExact(node.value)) return undefined;
+    return `${node.source ?? ""} is too large for a browser. Whole numbers are at most ${Number.MAX_SAFE_INTEGER}, above or below 0; vignette run takes larger ones.`;
+  });
+}
+
+function findIn(document: Document.Parsed, messageOf: (node: Node) => string | undefined): Mistake | undefined {
+  let found: Mistake | undefined;
+  visit(document, {
+    Node: (_, node) => {
+      const message = messageOf(node);
+      if (message === undefined) return undefined;
+      found = { offset: node.range?.[0] ?? 0, message };
+      return visit.BREAK;
+    },
+  });
+  return found;
 }
 
 /** specPath is where an object has the spec of an experiment. */
