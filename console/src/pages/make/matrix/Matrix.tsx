@@ -1,5 +1,5 @@
 import { Autocomplete, Button, CloseButton, Fieldset, Group, NumberInput, Paper, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { span } from "../../../components/time";
 import { useForm } from "../form/context";
 import { EditButton } from "../form/EditButton";
@@ -190,15 +190,19 @@ function Levels({ axis, place }: { axis: Axis; place: number }) {
   );
 }
 
+/** ValueField changes the document when it is left: half a word may be a value of another type. */
 function ValueField({ value, onChange }: { value: unknown; onChange: (word: string) => void }) {
+  const [draft, setDraft] = useState<string>();
   return (
     <TextInput
       label="Value"
-      key={typeof value}
-      defaultValue={textOf(value)}
-      onBlur={(event) => {
-        const word = event.currentTarget.value;
-        if (textOf(valueOf(word)) !== textOf(value)) onChange(word);
+      value={draft ?? textOf(value)}
+      onChange={(event) => {
+        setDraft(event.currentTarget.value);
+      }}
+      onBlur={() => {
+        if (draft !== undefined && textOf(valueOf(draft)) !== textOf(value)) onChange(draft);
+        setDraft(undefined);
       }}
     />
   );

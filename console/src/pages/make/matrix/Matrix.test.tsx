@@ -1,0 +1,78 @@
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render, screen } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { expect, test } from "vitest";
+import "../../../testing/patience";
+import { Editing } from "../form/actions";
+import { FormContext } from "../form/context";
+import { useText } from "../hooks";
+import { TextModel } from "../text/model";
+import { Matrix } from "./Matrix";
+
+const campaign = `kind: Campaign
+metadata: {name: c}
+spec:
+  matrix:
+    axes:
+    - name: link
+      levels:
+      - name: both
+        set:
+        - {path: drain, value: 5s}
+        - {path: duration, value: 60s}
+`;
+
+function Page({ model }: { model: TextModel }) {
+  const main = useText(model).readable.main;
+  if (!main) return null;
+  const form = { editing: new Editing(main), findings: [], schemas: undefined, edit: (edits: Parameters<TextModel["edit"]>[0]) => { model.edit(edits); } };
+  return (
+    <FormContext value={form}>
+      <Matrix model={model} namespace="team" valid={false} />
+    </FormContext>
+  );
+}
+
+function open(): TextModel {
+  const model = new TextModel(campaign);
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient()}>
+        <Page model={model} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  return model;
+}
+
+function values(): string[] {
+  return screen.getAllByLabelText<HTMLInputElement>("Value").map((field) => field.value);
+}
+
+test("the value of a level is that of the text after a row was removed, undone and left", async () => {
+  const model = open();
+  const user = userEvent.setup();
+  await user.click(screen.getByLabelText("Remove drain"));
+  expect(values()).toEqual(["60s"]);
+  const text = model.getSnapshot().text;
+  await user.click(screen.getByLabelText("Value"));
+  await user.tab();
+  expect(model.getSnapshot().text).toBe(text);
+  await user.click(document.body);
+  model.undo();
+  expect(await screen.findByDisplayValue("5s")).toBeTruthy();
+  expect(values()).toEqual(["5s", "60s"]);
+});
+
+test("a value that is typed is written when the field is left", async () => {
+  const model = open();
+  const user = userEvent.setup();
+  const field = screen.getAllByLabelText("Value")[1];
+  if (!field) throw new Error("there is no second value");
+  await user.clear(field);
+  await user.type(field, "90s");
+  expect(model.getSnapshot().text).toBe(campaign);
+  await user.tab();
+  expect(model.getSnapshot().text).toBe(campaign.replace("60s", "90s"));
+});
