@@ -4,7 +4,7 @@ import type { SyntheticEvent } from "react";
 import { create, Refusal } from "../../kubernetes/client";
 import { liveChanges } from "../../kubernetes/kinds";
 import { Trouble } from "../Trouble";
-import { errorsOf, fieldsOf, forNetwork, liveChangeOf, pathsOf, type Draft, type Field } from "./draft";
+import { endsOf, errorsOf, fieldsOf, forNetwork, liveChangeOf, pathsOf, type Draft, type Field } from "./draft";
 
 export interface LiveChangeFormProps {
   experiment: { namespace: string; name: string };
@@ -87,17 +87,18 @@ function Ends({ draft, model, networks, names, onChange, errors }: LiveChangeFor
   const all = { value: "", label: "all" };
   const nodes = [all, ...names.map((name) => ({ value: name, label: name }))];
   const isLink = model === "link";
+  const ends = endsOf(draft, model);
   return (
     <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }} spacing="sm">
       <NativeSelect label="Network" value={draft.network} data={[...networks]} error={errors.network} onChange={(event) => {
         onChange(forNetwork(draft, event.currentTarget.value));
       }} />
-      {(draft.kind === "change" || (draft.kind === "silence" && !isLink)) && (
+      {ends.includes("from") && (
         <NativeSelect label={isLink ? "Frames from" : "Radios of"} value={draft.from} data={nodes} error={errors.from} onChange={(event) => {
           onChange({ ...draft, from: event.currentTarget.value });
         }} />
       )}
-      {draft.kind === "change" && isLink && (
+      {ends.includes("to") && (
         <NativeSelect label="Frames to" value={draft.to} data={nodes} error={errors.to} onChange={(event) => {
           onChange({ ...draft, to: event.currentTarget.value });
         }} />

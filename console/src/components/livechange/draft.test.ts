@@ -24,6 +24,18 @@ test("radios have fields of their own, by model", () => {
   expect(changeOf({ ...draft, values: { schedule: "<emane/>" } }, "tdma")).toEqual({ network: "vhf", schedule: "<emane/>" });
 });
 
+test("radios send to all: no receiver is asked for, and none is sent that a selected link had", () => {
+  const ofLink: Draft = { ...draft, from: "hq", to: "veh", values: { transmitPower: "5W" } };
+  expect(changeOf(ofLink, "rfpipe")).toEqual({ network: "vhf", from: "hq", radio: { transmitPower: "5W" } });
+  const to = { field: "spec.changes[0].to", message: "leave it out" };
+  expect(errorsOf([to], pathsOf(ofLink, "rfpipe"))).toEqual({ byField: {}, rest: [to.message] });
+  expect(errorsOf([to], pathsOf(ofLink, "link"))).toEqual({ byField: { to: to.message }, rest: [] });
+});
+
+test("a schedule and values of radios are sent together", () => {
+  expect(changeOf({ ...draft, values: { schedule: "<emane/>", transmitPower: "5W" } }, "tdma")).toEqual({ network: "vhf", schedule: "<emane/>", radio: { transmitPower: "5W" } });
+});
+
 test("a radio is silenced, and a network of links as a whole", () => {
   const silence: Draft = { ...draft, kind: "silence", from: "hq" };
   expect(changeOf(silence, "tdma")).toEqual({ network: "vhf", from: "hq", radio: { transmit: false } });

@@ -87,9 +87,15 @@ const bursts = ["goodToBad", "badToGood", "lossInBad", "lossInGood"];
 const numbers = ["limit", "limitBytes"];
 const ofPosition = ["latitude", "longitude", "altitude"];
 
+/** endsOf a draft are those that its form asks for. Radios send to all, so that only a change of a link has receivers. */
+export function endsOf({ kind }: Draft, model: string): readonly ("from" | "to")[] {
+  if (model !== "link") return kind === "jammer" ? [] : ["from"];
+  return kind === "change" ? ["from", "to"] : [];
+}
+
 /** changeOf a draft is what the API server is asked for. It judges the values. */
 export function changeOf(draft: Draft, model: string): RadioChange {
-  const ends = { ...(draft.from !== "" && { from: draft.from }), ...(draft.to !== "" && { to: draft.to }) };
+  const ends = Object.fromEntries(endsOf(draft, model).map((end) => [end, draft[end]] as const).filter(([, name]) => name !== ""));
   if (draft.kind === "jammer") return { network: draft.network, jammer: jammerOf(draft) };
   if (draft.kind === "silence") {
     // A link has no transmitter: the network as a whole is silent. So it is where all nodes of a radio network are meant.
@@ -97,9 +103,9 @@ export function changeOf(draft: Draft, model: string): RadioChange {
     return { network: draft.network, from: draft.from, radio: { transmit: draft.ends } };
   }
   const { schedule, ...values } = given(draft, fieldsOf(draft, model));
-  if (schedule !== undefined) return { network: draft.network, ...ends, schedule };
-  if (Object.keys(values).length === 0) return { network: draft.network, ...ends };
-  return model === "link" ? { network: draft.network, ...ends, link: linkOf(values) } : { network: draft.network, ...ends, radio: values };
+  const change = { network: draft.network, ...ends, ...(schedule !== undefined && { schedule }) };
+  if (Object.keys(values).length === 0) return change;
+  return model === "link" ? { ...change, link: linkOf(values) } : { ...change, radio: values };
 }
 
 function given(draft: Draft, fields: readonly Field[]): Record<string, string> {
@@ -152,7 +158,7 @@ export function errorsOf(causes: readonly Cause[], fields: ReadonlyMap<string, s
 /** pathsOf the fields of a draft in its LiveChange. What is wrong with a position as a whole stands at its first field. */
 export function pathsOf(draft: Draft, model: string): ReadonlyMap<string, string> {
   const change = "spec.changes[0]";
-  const paths = new Map(["from", "to", "network"].map((name) => [`${change}.${name}`, name]));
+  const paths = new Map(["network", ...endsOf(draft, model)].map((name) => [`${change}.${name}`, name]));
   const fields = fieldsOf(draft, model).map(({ name }) => name);
   for (const name of fields) paths.set(`${change}.${parentOf(name, draft.kind, model)}${name}`, name);
   if (fields.includes("latitude")) paths.set(`${change}.jammer.position`, "latitude");
