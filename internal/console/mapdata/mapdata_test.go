@@ -271,6 +271,25 @@ func TestJammersAndRadioSilenceHaveTheirTimesAlsoByHand(t *testing.T) {
 	}
 }
 
+func TestARunThatWasStoppedEndsThereAndHasNoLaterChanges(t *testing.T) {
+	plan := fixed(t)
+	stopped := int64(25e9)
+	plan.MeasureEndNanoseconds = &stopped
+	a := newResults(t, plan)
+	made, err := New().Map(t.Context(), a.source(), a.plan.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *made.DurationSeconds != 25 || len(made.Happened) != 2 || made.Jammers[0].ToSeconds != nil || made.Silences[0].ToSeconds != nil {
+		t.Errorf("%v s, happened %v, jammers %v, silences %v; want 25 s, and nothing of 30 s and 40 s", *made.DurationSeconds, made.Happened, made.Jammers, made.Silences)
+	}
+	stopped = 0
+	early := newResults(t, plan)
+	if made, err = New().Map(t.Context(), early.source(), early.plan.UID); err != nil || made.DurationSeconds == nil || len(made.Happened) > 0 {
+		t.Errorf("%v: happened %v in a run that was over at T0", err, made.Happened)
+	}
+}
+
 func TestAThinnedTrackKeepsItsTurnsAndForgetsStraightLines(t *testing.T) {
 	var points []Point
 	for second := range 101 { // north, then east

@@ -3,6 +3,7 @@ package mapdata
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,6 +84,9 @@ func newRun(plan runapi.Plan) (*run, error) {
 				}
 			}
 		}
+		if end := plan.MeasureEndNanoseconds; end != nil { // what a stop has prevented
+			spec.Changes = slices.DeleteFunc(spec.Changes, func(c v1alpha1.TimedRadioChange) bool { return c.AtNanoseconds > *end })
+		}
 		if plan.T0 != nil {
 			spec.T0 = &metav1.MicroTime{Time: *plan.T0}
 		}
@@ -102,13 +106,12 @@ func (r *run) withoutRadios() map[string]bool {
 	return found
 }
 
-// end of the run after T0; 0 if it has none yet.
+// end of the run after T0; 0 if it has none yet. A run that was stopped ends before its duration.
 func (r *run) end() time.Duration {
-	end := r.plan.Spec.Duration.Std()
 	if measured := r.plan.MeasureEndNanoseconds; measured != nil {
-		end = max(end, time.Duration(*measured))
+		return max(time.Duration(*measured), 1) // 0 would be a run that goes on
 	}
-	return end
+	return r.plan.Spec.Duration.Std()
 }
 
 // brokers are the nodes on which an app is a broker of others.
