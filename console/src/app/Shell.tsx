@@ -3,7 +3,9 @@ import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
 import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Trouble } from "../components/Trouble";
+import { span } from "../components/time";
 import { useAdministration } from "./administrator";
+import { useClockOffset } from "./clock";
 import { Login } from "./Login";
 import { sections, useNewPage } from "./page";
 import { logOut, useSession } from "./session";
@@ -68,9 +70,23 @@ export function Shell() {
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
         <Trouble error={leaving.error} title="You are still logged in" />
+        <WrongClock />
         <Outlet />
       </AppShell.Main>
     </AppShell>
+  );
+}
+
+const noticedSeconds = 2;
+
+/** WrongClock says that the browser's clock is off. */
+export function WrongClock() {
+  const seconds = useClockOffset() / 1000;
+  if (Math.abs(seconds) <= noticedSeconds) return null;
+  return (
+    <Text size="sm" role="status">
+      This computer&apos;s clock is {span(Math.abs(seconds))} {seconds > 0 ? "behind" : "ahead of"} the cluster&apos;s. The page goes by the cluster&apos;s.
+    </Text>
   );
 }
 

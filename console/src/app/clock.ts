@@ -1,13 +1,14 @@
 import { useSyncExternalStore } from "react";
+import { clockOffset, clusterTime, onClockOffset } from "../kubernetes/time";
 
 const listeners = new Set<() => void>();
-let now = Date.now();
+let now = clusterTime();
 let timer: ReturnType<typeof setInterval> | undefined;
 
 function subscribe(listener: () => void): () => void {
   listeners.add(listener);
   timer ??= setInterval(() => {
-    now = Date.now();
+    now = clusterTime();
     for (const each of listeners) each();
   }, 1000);
   return () => {
@@ -19,7 +20,12 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** useNow returns the time in Unix milliseconds, which advances once a second. */
+/** useNow returns the cluster's time in Unix milliseconds, which advances once a second. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
+}
+
+/** useClockOffset returns by how many milliseconds the cluster's clock is ahead of the browser's. */
+export function useClockOffset(): number {
+  return useSyncExternalStore(onClockOffset, clockOffset);
 }

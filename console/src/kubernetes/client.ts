@@ -1,4 +1,5 @@
 import type { Kind, KubernetesObject } from "./kinds";
+import { learnTime } from "./time";
 
 /** Cause is what the API server found wrong with one field. */
 export interface Cause {
@@ -67,6 +68,7 @@ export const sessionPath = "/console/v1/session";
  */
 export async function ask(path: string, init: RequestInit = {}): Promise<Response> {
   let answer: Response;
+  const asked = Date.now();
   try {
     answer = await fetch(path, { credentials: "same-origin", redirect: "error", ...init });
   } catch (reason) {
@@ -76,6 +78,8 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
   // The session's own answer says it to whoever asked for the session.
   if (answer.status === 401 && path !== sessionPath) for (const listener of unknownListeners) listener();
   if (!answer.ok) throw await refusalOf(answer);
+  // Other answers have the clock of the console, which may run on the browser's own computer.
+  if (path.startsWith(`${base}/`)) learnTime(answer.headers.get("date"), asked, Date.now());
   return answer;
 }
 

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState, type RefObject } from "react";
+import { clusterTime } from "../../kubernetes/time";
 import type { MapHandle } from "./MapCanvas";
 
 /** MapClock is the moment that a map shows, in seconds after T0. */
@@ -45,10 +46,10 @@ export function useMapClock({ t0, live, duration, map }: ClockSettings): MapCloc
   const isLive = live && follows && t0 !== undefined;
 
   useEffect(() => {
-    let last = Date.now();
+    let last = clusterTime();
     let shown = 0;
     const tick = () => {
-      const now = Date.now();
+      const now = clusterTime();
       const latest = live && t0 !== undefined ? Math.max(0, (now - t0) / 1000) : duration;
       exact.current = isLive ? latest : momentAfter(exact.current, (now - last) / 1000, speed, latest);
       last = now;

@@ -5,6 +5,7 @@ import { Trouble } from "../../components/Trouble";
 import { Refusal } from "../../kubernetes/client";
 import { useObject } from "../../kubernetes/hooks";
 import { experiments } from "../../kubernetes/kinds";
+import { clockOffset } from "../../kubernetes/time";
 import { Header } from "./Header";
 import { useRunState } from "./run";
 import { samplesOf } from "./samples";
@@ -19,7 +20,7 @@ export function Experiment() {
   const uid = object?.metadata.uid ?? "";
   useEffect(() => {
     // What was read before the end stays until the rest is there, and is no new sample.
-    if (uid !== "" && run.data && !run.isPlaceholderData) samplesOf(uid).add(run.dataUpdatedAt, run.data);
+    if (uid !== "" && run.data && !run.isPlaceholderData) samplesOf(uid).add(run.dataUpdatedAt + clockOffset(), run.data);
     // An answer equal to the one before is a sample too, and data stays the same object then.
   }, [uid, run.data, run.dataUpdatedAt, run.isPlaceholderData]);
   if (!object) {

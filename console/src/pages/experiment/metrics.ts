@@ -3,6 +3,7 @@ import { archivePath } from "../../archive/client";
 import { askAgainAfter } from "../../archive/polling";
 import { parseMetrics, type Series } from "../../archive/prometheus";
 import { ask, unbroken } from "../../kubernetes/client";
+import { clusterTime } from "../../kubernetes/time";
 import type { Experiment } from "../../types";
 import { isOver } from "./state";
 
@@ -45,7 +46,7 @@ export function useNodeFigures(e: Experiment) {
     queryFn: async ({ signal }) => {
       const answer = await ask(archivePath(namespace, `/metrics?namespace=${encodeURIComponent(namespace)}&run=${encodeURIComponent(uid)}`), { signal });
       const figures = figuresOf(parseMetrics(await unbroken(answer.text()), (line) => line.startsWith(`${prefix}sender_content`) || line.startsWith(`${prefix}receiver_deliveries`)));
-      return { ...figures, at: Date.now() / 1000 };
+      return { ...figures, at: clusterTime() / 1000 };
     },
     enabled: Boolean(e.status?.t0) && !isOver(e),
     refetchInterval: ({ state }) => askAgainAfter(state.error, 10_000),

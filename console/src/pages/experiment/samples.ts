@@ -42,7 +42,7 @@ export class Samples {
     this.list = restored(storage, key);
   }
 
-  /** add the state of a run at the time of its answer, in Unix milliseconds. The same answer again adds nothing. */
+  /** add the state of a run at the time of its answer, in Unix milliseconds of the cluster. The same answer again adds nothing. */
   add(milliseconds: number, state: RunState): void {
     const at = milliseconds / 1000;
     const last = this.list.at(-1);
