@@ -383,8 +383,8 @@ func namedBySelf(t *testing.T, b *browser) {
 func socketsAreRefused(t *testing.T, b *browser, run *v1alpha1.Experiment) {
 	t.Helper()
 	for path, protocol := range map[string]string{
-		"/k8s/api/v1/namespaces/team-bravo/pods/crimson-pod/log?follow=true":          "stream.vignette.dev",
-		archiveOf(testteam.Bravo, "/v1/runs/"+string(run.UID)+"/files/a?follow=true"): "stream.vignette.dev",
+		"/k8s/api/v1/namespaces/team-bravo/pods/crimson-pod/log?follow=true":          "",
+		archiveOf(testteam.Bravo, "/v1/runs/"+string(run.UID)+"/files/a?follow=true"): "",
 		bravoPath + "/experiments?watch=true":                                         "",
 		"/k8s/api/v1/namespaces/team-bravo/pods/crimson-pod/exec?command=sh":          "v5.channel.k8s.io",
 	} {
@@ -394,17 +394,12 @@ func socketsAreRefused(t *testing.T, b *browser, run *v1alpha1.Experiment) {
 			dialer.Subprotocols = []string{protocol}
 		}
 		socket, answer, err := dialer.DialContext(t.Context(), "wss://"+origin.Host+path, http.Header{"Origin": {b.site.front.Origin}})
-		if err != nil {
-			if answer == nil || answer.StatusCode != http.StatusForbidden {
-				t.Errorf("%s: %v; want 403", path, err)
-			}
-			continue
+		if err == nil {
+			_ = socket.Close()
 		}
-		_, message, err := socket.ReadMessage()
-		if !websocket.IsCloseError(err, 4403) {
-			t.Errorf("%s: %q, %v; want a close with 4403", path, message, err)
+		if answer == nil || answer.StatusCode != http.StatusForbidden {
+			t.Errorf("%s: %v; want 403", path, err)
 		}
-		_ = socket.Close()
 	}
 }
 

@@ -4,8 +4,7 @@
 // Paths:
 //
 //	GET  /, /ns/…, …                       the page: files of the build, and index.html for the page's own paths
-//	*    /k8s/api/…, /k8s/apis/…           the API server, as the user; also WebSockets. One of the subprotocol stream.vignette.dev
-//	                                       carries the body of a GET
+//	*    /k8s/api/…, /k8s/apis/…           the API server, as the user; also WebSockets
 //	GET  /console/v1/session               the Session
 //	POST /console/v1/login, …              what the Access registers
 //	GET  /console/v1/capacity?namespace=N  what `vignette capacity -o json` prints

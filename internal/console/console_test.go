@@ -2,14 +2,11 @@ package console
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/fstest"
-
-	"github.com/gorilla/websocket"
 )
 
 func TestTheSessionSaysWhoTheUserIsToKubernetes(t *testing.T) {
@@ -91,44 +88,6 @@ func TestTheLibraryTellsWhatEachFileIsFor(t *testing.T) {
 	}
 	if answer := s.get("/console/v1/library/none.yaml"); answer.status != http.StatusNotFound || !strings.Contains(answer.problem(), "none.yaml") {
 		t.Errorf("%d %s; want 404 with the name", answer.status, answer.body)
-	}
-}
-
-func TestAStreamEndsWithTheReasonThatTheAPIServerGives(t *testing.T) {
-	s := startLocal(t, func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.URL.Path, "/missing/") {
-			w.WriteHeader(http.StatusNotFound)
-			_, _ = io.WriteString(w, `{"kind":"Status","message":"pods \"missing\" not found"}`)
-			return
-		}
-		writeText(w, "text/plain", strings.Repeat("x", 100_000))
-	}).logIn()
-	read := func(path string) (string, error) {
-		socket, _, err := s.dial(path, []string{streamProtocol}, http.Header{"Origin": {s.origin}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer socket.Close()
-		text := ""
-		for {
-			kind, part, err := socket.ReadMessage()
-			if err != nil {
-				return text, err
-			}
-			if kind != websocket.BinaryMessage {
-				t.Errorf("a message of kind %d", kind)
-			}
-			text += string(part)
-		}
-	}
-	text, err := read("/k8s/api/v1/namespaces/x/pods/y/log")
-	if len(text) != 100_000 || !websocket.IsCloseError(err, websocket.CloseNormalClosure) {
-		t.Errorf("%d bytes, %v; want all and a normal end", len(text), err)
-	}
-	_, err = read("/k8s/api/v1/namespaces/x/pods/missing/log")
-	var closed *websocket.CloseError
-	if !errors.As(err, &closed) || closed.Code != 4404 || closed.Text != `pods "missing" not found` {
-		t.Errorf("%v; want 4404 with the API server's words", err)
 	}
 }
 

@@ -45,9 +45,6 @@ func (c *Console) proxy(w http.ResponseWriter, r *http.Request, user *User) erro
 	if err := checkProxied(r); err != nil {
 		return err
 	}
-	if isStream(r) {
-		return c.stream(w, r, user)
-	}
 	for name := range w.Header() {
 		w.Header().Del(name) // the answer has its own
 	}

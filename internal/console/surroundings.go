@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -69,6 +70,19 @@ func (k *surroundings) read(ctx context.Context, path, form string, into any) er
 		return Errorf(http.StatusRequestEntityTooLarge, "they have more than %d MiB", maxListBytes>>20)
 	}
 	return json.Unmarshal(text, into)
+}
+
+// maxErrorBytes are read of an answer that is an error.
+const maxErrorBytes = 4 << 10
+
+// messageOf an answer that is an error: Kubernetes' Status, an error of the archive, or the words of HTTP.
+func messageOf(answer *http.Response) string {
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxErrorBytes)) // what came is enough
+	var told struct{ Message, Error string }
+	if json.Unmarshal(text, &told) == nil && told.Message+told.Error != "" {
+		return told.Message + told.Error
+	}
+	return fmt.Sprintf("the API server answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 }
 
 // missed is the warning about objects that could not be read; none for those that are absent, or that the user may not read.

@@ -181,7 +181,8 @@ function keyOf(object: KubernetesObject): string {
   return `${object.metadata.namespace ?? ""}/${object.metadata.name}`;
 }
 
-function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
+/** sleep ends early with the signal. */
+export function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal.aborted) {
       resolve();

@@ -1,5 +1,7 @@
+import { askAgainAfter } from "../../archive/polling";
 import { filePath } from "../../archive/runs";
 import { ask, Refusal, unbroken } from "../../kubernetes/client";
+import { sleep } from "../../kubernetes/informer";
 import { Lines, type Line } from "./lines";
 
 /** What is known of a log that is read. */
@@ -9,7 +11,8 @@ export interface Log {
   forgotten: number;
   /** ended is set when nothing more comes. */
   ended: boolean;
-  error: unknown;
+  /** error is why it is not read on now. It is tried again. */
+  error: Error | null;
 }
 
 /** Source of a log in the archive. */
@@ -26,9 +29,20 @@ export interface Source {
 const mostLines = 50_000;
 const publishEveryMilliseconds = 200;
 
-/** Follower reads a log, on a stream that ends with its last listener. A page has one at a time: browsers allow few streams. */
+// A browser opens six connections to a server: a log that is followed is asked for again and again, and holds none.
+const everyMilliseconds = 1000;
+
+/** Reading is how far a log was read. */
+interface Reading {
+  /** offset in bytes of what comes next. */
+  offset: number;
+  lines: Lines;
+  decoder: TextDecoder;
+}
+
+/** Follower reads a log while it has listeners. Where an answer breaks off, it goes on at that byte. */
 export class Follower {
-  private log: Log = { lines: [], forgotten: 0, ended: false, error: undefined };
+  private log: Log = { lines: [], forgotten: 0, ended: false, error: null };
   private readonly listeners = new Set<() => void>();
   private running: AbortController | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -42,7 +56,7 @@ export class Follower {
     this.listeners.add(listener);
     if (!this.running) {
       this.running = new AbortController();
-      void this.read(this.running.signal);
+      void this.run(this.running.signal);
     }
     return () => {
       this.listeners.delete(listener);
@@ -56,28 +70,41 @@ export class Follower {
 
   readonly snapshot = (): Log => this.log;
 
-  private async read(signal: AbortSignal): Promise<void> {
-    const lines = new Lines(mostLines, this.source.offset > 0);
-    try {
-      const reader = (await this.open(this.source, signal)).getReader();
-      const decoder = new TextDecoder();
-      for (;;) {
-        const { done, value } = await unbroken(reader.read());
-        if (signal.aborted) return;
-        if (done) break;
-        lines.add(decoder.decode(value, { stream: true }));
-        this.timer ??= setTimeout(() => {
-          this.publish(lines, false, undefined);
-        }, publishEveryMilliseconds);
-      }
-      lines.end();
-      this.publish(lines, true, undefined);
-    } catch (error) {
-      if (!signal.aborted) this.publish(lines, true, error);
+  private async run(signal: AbortSignal): Promise<void> {
+    const reading: Reading = { offset: this.source.offset, lines: new Lines(mostLines, this.source.offset > 0), decoder: new TextDecoder() };
+    for (;;) {
+      const before = reading.offset;
+      const failure = await this.readOn(reading, signal);
+      if (signal.aborted) return;
+      const ended = failure === null && !this.source.follows;
+      if (ended) reading.lines.end();
+      if (ended || reading.offset > before || failure !== this.log.error) this.publish(reading.lines, ended, failure);
+      if (ended) return;
+      await sleep(askAgainAfter(failure, everyMilliseconds), signal);
     }
   }
 
-  private publish(lines: Lines, ended: boolean, error: unknown): void {
+  /** readOn to the present end of the log. It returns why it came no further. */
+  private async readOn(reading: Reading, signal: AbortSignal): Promise<Error | null> {
+    try {
+      signal.throwIfAborted();
+      const reader = (await this.open({ ...this.source, offset: reading.offset }, signal)).getReader();
+      for (;;) {
+        const { done, value } = await unbroken(reader.read());
+        if (done || signal.aborted) return null;
+        reading.offset += value.length;
+        reading.lines.add(reading.decoder.decode(value, { stream: true }));
+        this.timer ??= setTimeout(() => {
+          this.publish(reading.lines, false, null);
+        }, publishEveryMilliseconds);
+      }
+    } catch (reason) {
+      if (this.source.follows && reason instanceof Refusal && reason.status === 404) return null; // it has not begun
+      return reason instanceof Error ? reason : new Error("unknown");
+    }
+  }
+
+  private publish(lines: Lines, ended: boolean, error: Error | null): void {
     clearTimeout(this.timer);
     this.timer = undefined;
     this.log = { lines: lines.snapshot(), forgotten: lines.forgotten, ended, error };
@@ -85,9 +112,8 @@ export class Follower {
   }
 }
 
-async function fromServer({ namespace, uid, path, offset, follows }: Source, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
-  const parameters = new URLSearchParams({ offset: String(offset), ...(follows && { follow: "true" }) });
-  const answer = await ask(`${filePath(namespace, uid, path)}?${parameters.toString()}`, { signal });
+async function fromServer({ namespace, uid, path, offset }: Source, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  const answer = await ask(`${filePath(namespace, uid, path)}?offset=${offset}`, { signal });
   if (!answer.body) throw new Refusal(answer.status, "The results server's answer has no content.");
   return answer.body;
 }

@@ -1,7 +1,12 @@
 // @vitest-environment node
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
+import { Refusal } from "../../kubernetes/client";
 import { Follower } from "./follow";
 import { Lines, matching, timeOf } from "./lines";
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 const texts = (lines: Lines) => lines.snapshot().map((line) => line.text);
 
@@ -57,20 +62,83 @@ function streamOf(...pieces: string[]): ReadableStream<Uint8Array> {
 
 const source = { namespace: "n", uid: "u", path: "logs/a/b/output.log", offset: 0, follows: true };
 
-test("a log that ends says so", async () => {
-  const follower = new Follower(source, () => Promise.resolve(streamOf("é\nla", "st")));
-  await new Promise<void>((resolve) => follower.subscribe(resolve));
-  expect(follower.snapshot()).toMatchObject({ ended: true, error: undefined });
-  expect(follower.snapshot().lines.map((line) => line.text)).toEqual(["é", "last"]);
+/** reads a log until its state is as wanted. */
+function reads(follower: Follower, isWanted: () => boolean): Promise<void> {
+  return new Promise((resolve) => {
+    const leave = follower.subscribe(() => {
+      if (!isWanted()) return;
+      leave();
+      resolve();
+    });
+  });
+}
+
+function textsOf(follower: Follower): string[] {
+  return follower.snapshot().lines.map((line) => line.text);
+}
+
+test("a log of a run that is over is read once, and says that it is complete", async () => {
+  const follower = new Follower({ ...source, follows: false }, () => Promise.resolve(streamOf("é\nla", "st")));
+  await reads(follower, () => follower.snapshot().ended);
+  expect(follower.snapshot().error).toBeNull();
+  expect(textsOf(follower)).toEqual(["é", "last"]);
 });
 
-test("a log that cannot be read says why", async () => {
-  const follower = new Follower(source, () => Promise.reject(new Error("no such file")));
-  await new Promise<void>((resolve) => follower.subscribe(resolve));
-  expect(follower.snapshot().error).toEqual(new Error("no such file"));
+test("a log that grows is read on where it ended before, and its last line waits for its end", async () => {
+  vi.useFakeTimers();
+  const asked: number[] = [];
+  const follower = new Follower(source, ({ offset }) => {
+    asked.push(offset);
+    return Promise.resolve(streamOf(asked.length === 1 ? "é\nla" : "st\n"));
+  });
+  const read = reads(follower, () => textsOf(follower).includes("last"));
+  await vi.advanceTimersByTimeAsync(3000);
+  await read;
+  expect(asked).toEqual([0, 5]);
+  expect(textsOf(follower)).toEqual(["é", "last"]);
 });
 
-test("the stream ends with its last listener", () => {
+test("a log that has not begun is no trouble while the run goes on", async () => {
+  vi.useFakeTimers();
+  let asked = 0;
+  const follower = new Follower(source, () => (++asked < 3 ? Promise.reject(new Refusal(404, "The run has no such file.")) : Promise.resolve(streamOf("first\n"))));
+  const errors: unknown[] = [];
+  const read = reads(follower, () => errors.push(follower.snapshot().error) > 0 && textsOf(follower).length > 0);
+  await vi.advanceTimersByTimeAsync(4000);
+  await read;
+  expect(errors).toEqual([null]);
+});
+
+test("a log that breaks off says why, and goes on at that byte when it can be read again", async () => {
+  vi.useFakeTimers();
+  const pieces = ["first\nsec"];
+  const broken = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      const piece = pieces.pop();
+      if (piece === undefined) controller.error(new Error("broken off"));
+      else controller.enqueue(new TextEncoder().encode(piece));
+    },
+  });
+  const asked: number[] = [];
+  const follower = new Follower(source, ({ offset }) => {
+    asked.push(offset);
+    if (asked.length === 2) return Promise.reject(new Refusal(503, "The server starts."));
+    return Promise.resolve(asked.length === 1 ? broken : streamOf("ond\n"));
+  });
+  const errors: (string | undefined)[] = [];
+  const read = reads(follower, () => {
+    errors.push(follower.snapshot().error?.message);
+    return textsOf(follower).includes("second");
+  });
+  await vi.advanceTimersByTimeAsync(5000);
+  await read;
+  expect(asked.slice(0, 3)).toEqual([0, 9, 9]);
+  expect(errors[0]).toBe("The connection ended within the answer. Read it again.");
+  expect(errors).toContain("The server starts.");
+  expect(errors.at(-1)).toBeUndefined();
+});
+
+test("a log is read until its last listener leaves", () => {
   let signal: AbortSignal | undefined;
   const follower = new Follower(source, (_, given) => {
     signal = given;
