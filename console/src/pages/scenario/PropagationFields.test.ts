@@ -12,5 +12,6 @@ test("a model begins with a frequency, and drops what only another model has", (
 test("a seed is a number, and an emptied field leaves the default", () => {
   const hills = withPart(withModel(undefined, "Diffraction") as never, "syntheticTerrain", "42");
   expect(hills).toMatchObject({ syntheticTerrain: 42 });
+  expect(withPart(hills, "syntheticTerrain", "9007199254740993")).toMatchObject({ syntheticTerrain: "9007199254740993" });
   expect(withPart(hills, "syntheticTerrain", "")).not.toHaveProperty("syntheticTerrain");
 });

@@ -1,4 +1,5 @@
 import { NativeSelect, SimpleGrid, TextInput } from "@mantine/core";
+import { isExact } from "../../components/exact";
 import type { Plan, Propagation } from "./plan";
 
 const models = ["FreeSpace", "TwoRay", "LogDistance", "Diffraction"] as const;
@@ -21,7 +22,7 @@ const parts: readonly Part[] = [
 
 /** withPart is the propagation with another value of a part; an empty one leaves the default. */
 export function withPart(propagation: Propagation, name: Part["name"], text: string): Propagation {
-  const value = name === "syntheticTerrain" && /^-?\d+$/.test(text) ? Number(text) : text;
+  const value = name === "syntheticTerrain" && /^-?\d+$/.test(text) && isExact(Number(text)) ? Number(text) : text;
   const parts = Object.entries({ ...propagation, [name]: value });
   return Object.fromEntries(parts.filter(([part, given]) => part === "frequency" || given !== "")) as Propagation;
 }

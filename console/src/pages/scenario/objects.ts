@@ -20,7 +20,7 @@ export interface Objects {
 
 /** objectsOf a plan. */
 export function objectsOf(plan: Plan): Objects {
-  const { name, namespace, description, platforms, propagation } = plan;
+  const { name, namespace, description, platforms, propagation, orderOfBattle } = plan;
   const configMap = `${name}-tracks`;
   const named = namedIn(platforms).map((platform) => ({ name: labelOf(platform), platform: platform.number }));
   const spec: Scenario["spec"] = {
@@ -29,6 +29,7 @@ export function objectsOf(plan: Plan): Objects {
     source: { configMap, key },
     ...(named.length > 0 && { tracks: { named } }),
     ...(propagation && { propagation }),
+    ...(orderOfBattle && { orderOfBattle }),
   };
   return { configMap: { metadata: { name: configMap, namespace }, data: { [key]: csvOf(platforms) } }, scenario: { metadata: { name, namespace }, spec } };
 }

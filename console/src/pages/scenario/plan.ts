@@ -22,6 +22,8 @@ export interface Plan {
   platforms: readonly Platform[];
   /** propagation as it was typed; absent for positions without pathloss. */
   propagation: Propagation | undefined;
+  /** orderOfBattle as it was read: the editor does not change it. */
+  orderOfBattle?: NonNullable<Scenario["spec"]["orderOfBattle"]>;
 }
 
 /** labelOf a platform is what people call it. */

@@ -21,7 +21,7 @@ const cluster: Cluster = {
 };
 
 // Fields that a Scenario of the editor may have had before; a patch removes what is null.
-const optional = { description: null, sources: null, compiled: null, synthetic: null, antennaProfiles: null, tracks: null, propagation: null };
+const optional = { description: null, sources: null, compiled: null, synthetic: null, antennaProfiles: null, tracks: null, propagation: null, orderOfBattle: null };
 const ofPropagation = { antennaHeight: null, exponent: null, shadowing: null, shadowingDistance: null, syntheticTerrain: null, terrain: null };
 
 /** changeTo a spec is the patch that makes a Scenario have it and nothing else. */

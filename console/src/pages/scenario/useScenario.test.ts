@@ -17,6 +17,17 @@ test("a saved plan is edited again as it was", () => {
   expect(loadedOf(scenario, [configMap]).plan).toEqual(plan);
 });
 
+test("the order of battle stays when a Scenario is saved, also by another name", () => {
+  const orderOfBattle = [{ name: "company", commander: 1, platforms: "1-4", network: "vhf" }];
+  const read = loadedOf({ ...scenario, spec: { ...scenario.spec, orderOfBattle } }, [configMap]).plan;
+  expect(objectsOf({ ...(read ?? plan), name: "another" }).scenario.spec.orderOfBattle).toEqual(orderOfBattle);
+});
+
+test("a Scenario with a seed that would be rounded is not shown with another one", () => {
+  const rounded = { model: "Diffraction", frequency: "300MHz", syntheticTerrain: 2 ** 53 } as NonNullable<Plan["propagation"]>;
+  expect(() => loadedOf({ ...scenario, spec: { ...scenario.spec, propagation: rounded } }, [configMap])).toThrow("It has a seed above 9007199254740991");
+});
+
 test("a Scenario of another format is shown and not edited", () => {
   const synthetic = { ...scenario, spec: { format: "synthetic" as const, synthetic: { pattern: "Grid" as const, duration: "1h", platforms: 4, seed: 1, spacing: "500m" } } };
   expect(loadedOf(synthetic, []).plan).toBeUndefined();

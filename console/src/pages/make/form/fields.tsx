@@ -1,8 +1,9 @@
 import { Autocomplete, MultiSelect, NativeSelect, TagsInput, TextInput } from "@mantine/core";
 import { useState } from "react";
+import { isExact } from "../../../components/exact";
 import { wordsAt } from "../text/findings";
 import { choicesAt, schemaAt } from "../text/schema";
-import { at, isExact, wordOf, wordsOf, type Path } from "../text/values";
+import { at, wordOf, wordsOf, type Path } from "../text/values";
 import { useForm } from "./context";
 
 interface FieldProps {

@@ -1,5 +1,6 @@
+import { isExact } from "../../../components/exact";
 import type { Edit } from "../text/edits";
-import { at, equal, fieldsOf, isExact, listOf, wordOf, type Fields } from "../text/values";
+import { at, equal, fieldsOf, listOf, wordOf, type Fields } from "../text/values";
 import { read, specPath, type Written } from "../text/read";
 import { parse, parseAllDocuments } from "yaml";
 

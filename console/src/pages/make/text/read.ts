@@ -1,5 +1,6 @@
 import { isAlias, isScalar, LineCounter, parseAllDocuments, visit, type Document, type Node } from "yaml";
-import { at, fieldsOf, isExact, isFields, wordOf, type Fields, type Path } from "./values";
+import { isExact } from "../../../components/exact";
+import { at, fieldsOf, isFields, wordOf, type Fields, type Path } from "./values";
 
 /** An object in a text. */
 export interface Written {

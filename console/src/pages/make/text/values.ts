@@ -24,11 +24,6 @@ export function wordOf(value: unknown): string {
   return typeof value === "number" || typeof value === "boolean" || typeof value === "bigint" ? String(value) : "";
 }
 
-/** isExact reports whether a value is no whole number that JavaScript would round. */
-export function isExact(value: unknown): boolean {
-  return !Number.isInteger(value) || Number.isSafeInteger(value);
-}
-
 /** wordsOf a list of words. */
 export function wordsOf(value: unknown): string[] {
   return listOf(value).map(wordOf).filter((word) => word !== "");
