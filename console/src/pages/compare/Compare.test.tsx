@@ -29,6 +29,7 @@ test("runs that are chosen from the list stand in the address", async () => {
   const router = openPage("/compare", Compare, "/compare");
   const user = userEvent.setup();
   await user.click(await screen.findByLabelText(`Compare ${one.experiment}`));
+  expect(screen.getByRole("link", { name: one.experiment }).getAttribute("href")).toBe(`/ns/e5/runs/${one.uid}`);
   await user.click(await screen.findByLabelText(`Compare ${two.experiment}`));
   expect(router.state.location.searchStr).toBe(`?run=e5/${one.uid}&run=e5/${two.uid}`);
   expect(await screen.findByRole("table", { name: "Runs side by side" })).toBeTruthy();

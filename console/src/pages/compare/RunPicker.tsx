@@ -1,6 +1,7 @@
-import { Button, Checkbox, CloseButton, Group, Loader, Paper, Pill, Stack, Text, TextInput } from "@mantine/core";
+import { Anchor, Button, Checkbox, CloseButton, Group, Loader, Paper, Pill, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useFirstNamespace } from "../../app/scope";
 import type { ComparedRun, RunName } from "../../archive/comparison";
@@ -79,7 +80,16 @@ function RunList({ runs, onChange }: Omit<RunPickerProps, "compared">) {
         />
       ),
     },
-    { id: "name", head: "Experiment", value: ({ name }) => name },
+    {
+      id: "name",
+      head: "Experiment",
+      value: ({ name }) => name,
+      show: ({ namespace: of, uid, name }) => (
+        <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: of, uid }} />}>
+          {name}
+        </Anchor>
+      ),
+    },
     { id: "namespace", head: "Namespace", value: (run) => run.namespace },
     { id: "t0", head: "T0, ago", value: ({ t0 }) => t0, show: ({ t0 }) => <Age time={t0} /> },
     { id: "campaign", head: "Campaign", value: ({ campaign }) => campaign?.name ?? "" },

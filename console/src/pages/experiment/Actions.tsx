@@ -1,6 +1,7 @@
 import { Button, Group } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
+import { CloneLink } from "../../components/CloneLink";
 import { answering, Question } from "../../components/Question";
 import { patch, remove } from "../../kubernetes/client";
 import { useAccess } from "../../kubernetes/hooks";
@@ -13,7 +14,6 @@ export function Actions({ experiment: e }: { experiment: Experiment }) {
   const namespace = e.metadata.namespace ?? "";
   const right = { group: experiments.group, resource: experiments.plural, namespace };
   const mayStop = useAccess({ ...right, verb: "patch" });
-  const mayClone = useAccess({ ...right, verb: "create" });
   const mayDelete = useAccess({ ...right, verb: "delete" });
   const isBeingDeleted = e.metadata.deletionTimestamp !== undefined;
   return (
@@ -23,11 +23,7 @@ export function Actions({ experiment: e }: { experiment: Experiment }) {
           Results
         </Button>
       )}
-      {mayClone && (
-        <Button size="xs" variant="default" renderRoot={(props) => <Link {...props} to="/new" search={{ from: `run:${namespace}/${e.metadata.name}` }} />}>
-          Clone
-        </Button>
-      )}
+      <CloneLink namespace={namespace} run={e.metadata.name} size="xs" />
       {mayStop && !isOver(e) && !isBeingDeleted && <Stop experiment={e} />}
       {mayDelete && !isBeingDeleted && <Delete experiment={e} />}
     </Group>

@@ -28,6 +28,12 @@ test("a run shows its headline, its verdict and its groups", async () => {
   expect(screen.getAllByRole("row").map((row) => row.textContent)).toContainEqual(expect.stringMatching(/^radiosender and receiver on different nodes810/));
 });
 
+test("an archived run can be cloned by whoever may create experiments", async () => {
+  open({ [uid]: state, "/selfsubjectaccessreviews": { status: { allowed: true } } });
+  const clone = await screen.findByRole("link", { name: "Clone" });
+  expect(clone.getAttribute("href")).toBe(`/new?from=${encodeURIComponent(`run:${state.plan.namespace}/${uid}`)}`);
+});
+
 test("the part and the search of a run stand in its address", async () => {
   const router = open({ [uid]: state, "/files": files });
   const user = userEvent.setup();

@@ -5,6 +5,7 @@ import { lazy, Suspense, type ComponentType } from "react";
 import { isOver, runQuery, type RunState } from "../../archive/runs";
 import type { Results as RunResults } from "../../archive/types";
 import { useChoices } from "../../components/address";
+import { CloneLink } from "../../components/CloneLink";
 import { CompareLink } from "../../components/CompareLink";
 import { Moment } from "../../components/Moment";
 import { PhaseBadge } from "../../components/PhaseBadge";
@@ -72,6 +73,7 @@ function Heading({ state: { plan, results } }: { state: RunState }) {
         </Title>
         <PhaseBadge phase={plan.phase} />
         <CompareLink runs={[`${plan.namespace}/${plan.uid}`]} />
+        <CloneLink namespace={plan.namespace} run={plan.uid} size="compact-sm" />
       </Group>
       <Text size="sm">
         {plan.namespace} · UID <Code>{plan.uid}</Code>

@@ -29,9 +29,14 @@ export function Start() {
               Clone
             </Title>
             <Text size="sm">The page of a run has a button that makes another experiment of it, with the same spec and the same seed or a new one.</Text>
-            <Anchor component={Link} to="/" size="sm">
-              Look for a run
-            </Anchor>
+            <Group gap="md">
+              <Anchor component={Link} to="/" size="sm">
+                Look for a run
+              </Anchor>
+              <Anchor component={Link} to="/compare" size="sm">
+                Look in the archive
+              </Anchor>
+            </Group>
           </Stack>
         </Card>
       </SimpleGrid>
