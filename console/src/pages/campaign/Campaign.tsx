@@ -40,6 +40,7 @@ export function Campaign() {
         <PhaseBadge phase={object?.status?.phase} />
         {object && <Actions campaign={object} namespace={namespace} />}
       </Group>
+      <Trouble error={error} title="What is shown is not current" />
       {object ? <Progressing campaign={object} /> : <Alert title="This campaign was deleted">Its runs are read from the archive.</Alert>}
       <Trouble error={archive.error} title="The archive's runs could not be listed" />
       <RoundSelect current={current} archived={rounds.map(({ round }) => round)} round={archived && fromArchive ? archived.round : wanted} />

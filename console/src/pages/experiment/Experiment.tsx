@@ -35,7 +35,8 @@ export function Experiment() {
   }
   return (
     <Stack gap="md">
-      <Header experiment={object} state={run.data} trouble={run.error ?? error} />
+      <Trouble error={error} title="What is shown is not current" />
+      <Header experiment={object} state={run.data} trouble={run.error} />
       <TabbedParts experiment={object} state={run.data} />
     </Stack>
   );
