@@ -7,7 +7,7 @@ import { useObjects } from "../../kubernetes/hooks";
 import { pods } from "../../kubernetes/kinds";
 import { hostRows, kubernetesNodes, platformPods, type HostRow } from "./hosts";
 import { Section } from "./Section";
-import { useLateness } from "./useLateness";
+import { knownText, useLateness } from "./useLateness";
 
 /** Hosts shows each machine of the cluster: its room, its radiod, and how late the emulation is on it. */
 export function Hosts({ capacity }: { capacity: readonly Host[] }) {
@@ -16,7 +16,7 @@ export function Hosts({ capacity }: { capacity: readonly Host[] }) {
   const own = useObjects(pods, { namespace: platform, labelSelector: platformPods });
   const nodes = useObjects(pods, { labelSelector: "vignette.dev/experiment-uid" });
   const lateness = useLateness(nodes.objects ?? []);
-  const rows = hostRows(hosts.objects ?? [], own.objects ?? [], nodes.objects ?? [], capacity, lateness);
+  const rows = hostRows(hosts.objects ?? [], own.objects ?? [], nodes.objects, capacity, lateness.runs);
   return (
     <Stack gap="xs">
       <Section title="Hosts" heads={["Host", "State", "radiod", "Nodes", "Emulation", "Room", "Versions"]} minWidth={960}>
@@ -24,7 +24,8 @@ export function Hosts({ capacity }: { capacity: readonly Host[] }) {
           <Row key={row.name} row={row} />
         ))}
       </Section>
-      <Trouble error={hosts.error ?? own.error ?? nodes.error} title="Some of this could not be read" />
+      <Text size="sm">{knownText(lateness.runs.length, lateness.running)}</Text>
+      <Trouble error={hosts.error ?? own.error ?? nodes.error ?? lateness.error} title="Some of this could not be read" />
     </Stack>
   );
 }
@@ -41,7 +42,7 @@ function Row({ row }: { row: HostRow }) {
       <Table.Td>
         <Marked bad={row.radiodIsBad} text={row.radiod} />
       </Table.Td>
-      <Table.Td>{row.nodes}</Table.Td>
+      <Table.Td>{row.nodes ?? "–"}</Table.Td>
       <Table.Td>{row.lateness}</Table.Td>
       <Table.Td miw={260}>{row.capacity && roomsOf(row.capacity).map((room) => <Meter key={room.label} {...room} />)}</Table.Td>
       <Table.Td>{row.versions}</Table.Td>

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Pod } from "../../kubernetes/kinds";
 import { hostRows, latenessText, type KubernetesNode, type Lateness } from "./hosts";
+import { knownText } from "./useLateness";
 
 const ready: KubernetesNode = { metadata: { name: "a" }, status: { conditions: [{ type: "Ready", status: "True" }], nodeInfo: { kubeletVersion: "v1.34.4", kernelVersion: "6.1.0" } } };
 const radiod: Pod = {
@@ -34,9 +35,16 @@ test("a host that takes no pods for another reason is tainted", () => {
 });
 
 test("missed slots are told beside late frames", () => {
-  expect(latenessText([run, { ...run, lateReleases: 0, slotsMissed: 1, worstSeconds: 0.01 }])).toBe("3 frames late, 1 slot missed, worst 10.0 ms");
+  expect(latenessText([run, { ...run, lateReleases: 0, slotsMissed: 1, worstSeconds: 0.01 }], 1)).toBe("3 frames late, 1 slot missed, worst 10.0 ms");
 });
 
-test("a host without runs is not called punctual", () => {
-  expect([latenessText([]), latenessText([{ ...run, lateReleases: 0 }])]).toEqual(["nothing runs", "no frame late"]);
+test("a host is called punctual or empty only where that is known", () => {
+  expect([latenessText([], 0), latenessText([{ ...run, lateReleases: 0 }], 1)]).toEqual(["nothing runs", "no frame late"]);
+  expect([latenessText([], 3), latenessText([], undefined)]).toEqual(["not known", "not known"]);
+  expect(hostRows([ready], [radiod], undefined, [], [])[0]).toMatchObject({ nodes: undefined, lateness: "not known" });
+});
+
+test("the page says of how many running experiments it does not know the lateness", () => {
+  expect(knownText(20, 35)).toBe("Emulation is that of 20 of 35 running experiments. The page asks the archive for 20 at most.");
+  expect(knownText(2, 2)).toBe("");
 });

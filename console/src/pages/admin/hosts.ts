@@ -34,18 +34,19 @@ export interface HostRow {
   versions: string;
   radiod: string;
   radiodIsBad: boolean;
-  /** pods of experiments' nodes. */
-  nodes: number;
+  /** nodes of experiments that run there; undefined until they are known. */
+  nodes: number | undefined;
   lateness: string;
 }
 
-/** hostRows joins what is known of each host. */
-export function hostRows(hosts: readonly KubernetesNode[], platform: readonly Pod[], nodes: readonly Pod[], capacity: readonly Host[], runs: readonly Lateness[]): HostRow[] {
+/** hostRows joins what is known of each host. The nodes of experiments may not be known yet. */
+export function hostRows(hosts: readonly KubernetesNode[], platform: readonly Pod[], nodes: readonly Pod[] | undefined, capacity: readonly Host[], runs: readonly Lateness[]): HostRow[] {
   return hosts.map((host) => {
     const name = host.metadata.name;
     const radiod = radiodOf(platform.filter((pod) => pod.spec?.nodeName === name));
     const here = capacity.find((each) => each.name === name);
     const state = stateOf(host, here);
+    const running = nodes?.filter((pod) => pod.spec?.nodeName === name && pod.status?.phase === "Running").length;
     return {
       name,
       state,
@@ -54,8 +55,8 @@ export function hostRows(hosts: readonly KubernetesNode[], platform: readonly Po
       versions: [host.status?.nodeInfo?.kubeletVersion, host.status?.nodeInfo?.kernelVersion].filter(Boolean).join(", Linux "),
       radiod: radiod.text,
       radiodIsBad: radiod.isBad,
-      nodes: nodes.filter((pod) => pod.spec?.nodeName === name && pod.status?.phase === "Running").length,
-      lateness: latenessText(runs.filter((run) => run.hosts.includes(name))),
+      nodes: running,
+      lateness: latenessText(runs.filter((run) => run.hosts.includes(name)), running),
     };
   });
 }
@@ -78,9 +79,9 @@ function radiodOf(pods: readonly Pod[]): { text: string; isBad: boolean } {
   return { text: parts.join(", "), isBad: !ready };
 }
 
-/** latenessText of the runs of a host: none of a run that nobody knows is late. */
-export function latenessText(runs: readonly Lateness[]): string {
-  if (runs.length === 0) return "nothing runs";
+/** latenessText of those runs of a host that are known, and the number of nodes there. */
+export function latenessText(runs: readonly Lateness[], nodes: number | undefined): string {
+  if (runs.length === 0) return nodes === 0 ? "nothing runs" : "not known";
   const late = runs.reduce((sum, run) => sum + run.lateReleases, 0);
   const missed = runs.reduce((sum, run) => sum + run.slotsMissed, 0);
   const worst = Math.max(...runs.map((run) => run.worstSeconds));
