@@ -9,7 +9,7 @@ import { span } from "../../components/time";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { measureOf, valueOf, type Measure } from "./measures";
 import { pointsOf, withWords, type Point } from "./points";
-import { levelOf, pageOf, type Axis, type Fixed, type Run } from "./round";
+import { levelOf, offByMilliseconds, pageOf, type Axis, type Fixed, type Run } from "./round";
 
 interface RunTableProps {
   namespace: string;
@@ -122,7 +122,7 @@ function runColumns(namespace: string, axes: readonly Axis[], measure: Measure):
     { id: "repeat", head: "Repeat", numeric: true, value: ({ repeat }) => repeat },
     ...measureColumns<Run>(measure, (run) => [run]),
     { id: "kept", head: "Kept up", value: ({ measured }) => (measured?.keptUp === undefined ? undefined : measured.keptUp ? "yes" : "no") },
-    { id: "offBy", head: "Off by at most", value: ({ measured }) => measured?.offBy },
+    { id: "offBy", head: "Off by at most", value: ({ measured }) => offByMilliseconds(measured?.offBy), show: ({ measured }) => measured?.offBy ?? "–" },
     { id: "warningCount", head: "Warnings", numeric: true, value: ({ measured }) => measured?.warnings },
     { id: "gapCount", head: "Gaps", numeric: true, value: ({ measured }) => measured?.gaps },
     { id: "took", head: "Took", numeric: true, value: ({ tookSeconds }) => tookSeconds, show: ({ tookSeconds }) => (tookSeconds === undefined ? "–" : span(tookSeconds)) },

@@ -3,12 +3,13 @@ import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { RunState } from "../../archive/runs";
 import type { Results, RunSummary } from "../../archive/types";
+import { sortRows } from "../../components/sorting";
 import type { Campaign } from "../../types";
 import { choiceOf } from "./choice";
 import { cellsOf, colourOf, luminance, moved, placeOf, scaleOf } from "./heat";
 import { measureOf, valueOf } from "./measures";
 import { pointsOf, withWords } from "./points";
-import { archivedRounds, axesOf, measuredOf, pageOf, repeatIn, runsOfStatus, selected, type Run } from "./round";
+import { archivedRounds, axesOf, measuredOf, offByMilliseconds, pageOf, repeatIn, runsOfStatus, selected, type Run } from "./round";
 
 const read = (name: string): unknown => JSON.parse(readFileSync(new URL(`../../testing/data/${name}`, import.meta.url), "utf8"));
 const campaign = read("campaign.json") as Campaign;
@@ -46,6 +47,12 @@ test("times of several runs are averaged, and unknown ones left out", () => {
   expect(valueOf(measureOf("median"), two)).toBeCloseTo(0.3);
   expect(valueOf(measureOf("receipts"), two)).toBe(70);
   expect(valueOf(measureOf("median"), [{ ...(runs[0] as Run), measured: undefined }])).toBeUndefined();
+});
+
+test("runs are sorted by how far the median may be off", () => {
+  const words = ["0.3 ms of the median, 1.2 ms of p95", "", "0.059 ms of the median", "12 ms of the median"];
+  const columns = [{ id: "offBy", value: offByMilliseconds }];
+  expect(sortRows(words, columns, { id: "offBy", descending: true }).map((word) => word.split(" ")[0])).toEqual(["12", "0.3", "0.059", ""]);
 });
 
 test("the scale of a share ends at all, and times far apart have a logarithmic one", () => {

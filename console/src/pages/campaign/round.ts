@@ -94,6 +94,12 @@ export function measuredOf(results: Results): Measured {
   };
 }
 
+/** offByMilliseconds is the figure with which the words about a run begin: that of the median. */
+export function offByMilliseconds(words = ""): number | undefined {
+  const milliseconds = Number.parseFloat(words);
+  return Number.isNaN(milliseconds) ? undefined : milliseconds;
+}
+
 /** ArchivedRound of a campaign: its runs as the archive lists them. */
 export interface ArchivedRound {
   round: number;

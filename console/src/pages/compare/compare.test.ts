@@ -4,7 +4,8 @@ import { expect, test } from "vitest";
 import { comparisonPath, runNamesOf, type Comparison } from "../../archive/comparison";
 import type { RunState } from "../../archive/runs";
 import type { RunSummary } from "../../archive/types";
-import { differenceRows, effectsOf, inWords } from "./differences";
+import { sortRows } from "../../components/sorting";
+import { differenceColumns, differenceRows, effectsOf, inWords } from "./differences";
 import { labelsOf } from "./labels";
 import { pickable } from "./pickable";
 import { byValue, differing, surroundingsOf } from "./surroundings";
@@ -25,7 +26,7 @@ test("runs of one namespace are compared there, others with the right in all", (
 
 test("differences are the server's figures, and delta is said in words", () => {
   const [difference] = comparison.groups[0]?.differences ?? [];
-  expect(differenceRows(difference ? [difference] : [])).toEqual([
+  expect(differenceRows(difference ? [difference] : [])).toMatchObject([
     {
       pair: "way=direct → way=coap",
       shift: "+3.20 s [+296 ms, +18.8 s]",
@@ -38,6 +39,13 @@ test("differences are the server's figures, and delta is said in words", () => {
     },
   ]);
   expect(inWords({ from: "a", to: "b", delay: null, loss: null, withinLateness: [] })).toBe("Delays cannot be compared.");
+});
+
+test("differences are sorted by their numbers, not by what is written", () => {
+  const shifted = (to: string, estimate: number, tooFew: boolean) => ({ from: "a", to, delay: { shiftSeconds: { estimate, low: null, high: null }, cliffsDelta: null, brunnerMunzel: { p: 0.5, pHolm: 0.5, tooFew } }, loss: null, withinLateness: [] });
+  const rows = differenceRows([shifted("b", 1.2, false), shifted("c", -2, true), shifted("d", 0.4, false)]);
+  expect(sortRows(rows, differenceColumns, { id: "shift", descending: true }).map((row) => row.shift)).toEqual(["+1.20 s", "+400 ms", "-2.00 s"]);
+  expect(sortRows(rows, differenceColumns, { id: "p", descending: true }).at(-1)?.p).toBe("too few");
 });
 
 test("of many differences those with the greatest effect are drawn", () => {

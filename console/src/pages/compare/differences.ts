@@ -2,6 +2,7 @@ import type { Difference, Estimate } from "../../archive/comparison";
 import { duration, nothing, probability } from "../../components/figures";
 import { leftMargin, shortened } from "../../components/plots/boxes";
 import type { Inks } from "../../components/plots/inks";
+import { figureColumn } from "../../components/plots/figureColumn";
 import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";
 import type { Column } from "../../components/VirtualTable";
 
@@ -31,30 +32,36 @@ export function inWords({ from, to, delay }: Difference): string {
   return `A delay of ${longer} is longer than one of ${shorter} in ${share} % of pairs, ties counting half.`;
 }
 
-/** rowsOf differences as text. */
+/** differenceRows are texts, and beside them the numbers by which they are sorted. */
 export function differenceRows(differences: readonly Difference[]): TextRow[] {
   return differences.map((difference) => {
     const { from, to, delay, loss, withinLateness } = difference;
+    const [test, lossTest] = [delay?.brunnerMunzel, loss?.welch];
     return {
       pair: `${from} → ${to}`,
       shift: estimateText(delay?.shiftSeconds, signed),
       delta: estimateText(delay?.cliffsDelta, (value) => value.toFixed(2)),
-      p: probability(delay?.brunnerMunzel?.pHolm, delay?.brunnerMunzel?.tooFew),
+      p: probability(test?.pHolm, test?.tooFew),
       loss: estimateText(loss?.percentagePoints, points),
-      lossP: probability(loss?.welch?.pHolm, loss?.welch?.tooFew),
+      lossP: probability(lossTest?.pHolm, lossTest?.tooFew),
       lateness: withinLateness.join(", "),
       words: inWords(difference),
+      shiftNumber: delay?.shiftSeconds?.estimate,
+      deltaNumber: delay?.cliffsDelta?.estimate,
+      pNumber: test?.tooFew ? undefined : test?.pHolm,
+      lossNumber: loss?.percentagePoints?.estimate,
+      lossPNumber: lossTest?.tooFew ? undefined : lossTest?.pHolm,
     };
   });
 }
 
 export const differenceColumns: Column<TextRow>[] = [
   { id: "pair", head: "From → to", value: (row) => row.pair },
-  { id: "shift", head: "Shift of delays", value: (row) => row.shift },
-  { id: "delta", head: "Cliff's delta", value: (row) => row.delta },
-  { id: "p", head: "p (Holm)", value: (row) => row.p },
-  { id: "loss", head: "Difference of losses", value: (row) => row.loss },
-  { id: "lossP", head: "p of loss (Holm)", value: (row) => row.lossP },
+  figureColumn("shift", "Shift of delays"),
+  figureColumn("delta", "Cliff's delta"),
+  figureColumn("p", "p (Holm)"),
+  figureColumn("loss", "Difference of losses"),
+  figureColumn("lossP", "p of loss (Holm)"),
   { id: "lateness", head: "Within lateness", value: (row) => row.lateness },
   { id: "words", head: "In words", value: (row) => row.words },
 ];

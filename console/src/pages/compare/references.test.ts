@@ -2,7 +2,8 @@
 import { expect, test } from "vitest";
 import { comparisonPath, type ReferenceFigure } from "../../archive/comparison";
 import { boxesOf } from "../../components/plots/boxes";
-import { boxReferences, closeness, marksOf, referenceRows, referencesOf, referenceText } from "./references";
+import { sortRows } from "../../components/sorting";
+import { boxReferences, closeness, marksOf, referenceColumns, referenceRows, referencesOf, referenceText } from "./references";
 
 const median: ReferenceFigure = {
   source: "paper.csv",
@@ -30,6 +31,11 @@ test("reference figures have the unit of their metric, and say whether the inter
     ["2 %", "–", "–", "–", "not measured"],
     ["0", "3", "+3", "–", "no interval"],
   ]);
+});
+
+test("reference figures are sorted by their numbers, not by what is written", () => {
+  const rows = referenceRows([{ ...median, difference: 0.4, label: "small" }, { ...median, difference: 1.2, label: "great" }, { ...unknown, label: "none" }]);
+  expect(sortRows(rows, referenceColumns, { id: "difference", descending: true }).map((row) => [row.label, row.difference])).toEqual([["great", "+1.20 s"], ["small", "+400 ms"], ["none", "–"]]);
 });
 
 test("a reference figure of a condition has no verdict in the row of one of its runs", () => {

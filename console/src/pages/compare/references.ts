@@ -3,6 +3,7 @@ import { bytesPerSecond, count, duration, nothing, percent, range } from "../../
 import type { BoxReference } from "../../components/plots/boxes";
 import { leftMargin, shortened } from "../../components/plots/boxes";
 import type { Inks } from "../../components/plots/inks";
+import { figureColumn } from "../../components/plots/figureColumn";
 import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";
 import type { Column } from "../../components/VirtualTable";
 import { points, signed } from "./differences";
@@ -58,6 +59,7 @@ export function closeness({ figures, covered, notCovered, withoutInterval, notMe
   return `${[sentence, ...rest].join("; ")}.`;
 }
 
+/** referenceRows are texts, and beside them the numbers by which they are sorted. */
 export function referenceRows(figures: readonly ReferenceFigure[]): TextRow[] {
   return figures.map((figure) => ({
     label: figure.label,
@@ -70,6 +72,10 @@ export function referenceRows(figures: readonly ReferenceFigure[]): TextRow[] {
     covered: coveredText(figure),
     source: figure.source,
     note: figure.note,
+    valueNumber: figure.value,
+    measuredNumber: figure.measured,
+    differenceNumber: figure.difference,
+    relativeNumber: figure.differencePercent,
   }));
 }
 
@@ -77,11 +83,11 @@ export const referenceColumns: Column<TextRow>[] = [
   { id: "label", head: "Run or condition", value: (row) => row.label },
   { id: "group", head: "Of", value: (row) => row.group },
   { id: "metric", head: "Figure", value: (row) => row.metric },
-  { id: "value", head: "Reference", numeric: true, value: (row) => row.value },
-  { id: "measured", head: "Measured [95 %]", numeric: true, value: (row) => row.measured },
+  figureColumn("value", "Reference", true),
+  figureColumn("measured", "Measured [95 %]", true),
   { id: "covered", head: "Interval", value: (row) => row.covered },
-  { id: "difference", head: "Difference", numeric: true, value: (row) => row.difference },
-  { id: "relative", head: "In percent", numeric: true, value: (row) => row.relative },
+  figureColumn("difference", "Difference", true),
+  figureColumn("relative", "In percent", true),
   { id: "source", head: "Source", value: (row) => row.source },
   { id: "note", head: "Note", value: (row) => row.note },
 ];
