@@ -62,6 +62,28 @@ test("what was created before a refusal is removed again", async () => {
   expect(done.at(-1)).toBe("remove Scenario/hills uid of Scenario/hills");
 });
 
+/** losing the answer about the experiment. The cluster then answers a question for it with what is there, or with a refusal. */
+function losing(there: () => Promise<KubernetesObject>, lost = new Refusal(0, "The console does not answer.")) {
+  const { to, done } = fake();
+  const create: Cluster["create"] = (kind, namespace, object, dryRun) => (!dryRun && kind.kind === "Experiment" ? Promise.reject(lost) : to.create(kind, namespace, object, dryRun));
+  return { to: { ...to, create, get: there }, done };
+}
+
+test.each([
+  ["is there", () => Promise.resolve({ metadata: { name: "run" } })],
+  ["cannot be asked for", () => Promise.reject(new Refusal(0, "The console does not answer."))],
+])("after a lost answer nothing is removed, and no word says so, if the experiment %s", async (_, there) => {
+  const { to, done } = losing(there);
+  await expect(make(to)).rejects.toThrow("Experiment run may have been created all the same: look for it before you try again. Left as they are: Scenario hills.");
+  expect(done.at(-1)).toBe("create Scenario/hills");
+});
+
+test("after a lost answer what was created is removed if the experiment is not there", async () => {
+  const { to, done } = losing(() => Promise.reject(new Refusal(404, "not found")), new Refusal(504, "The API server took too long."));
+  await expect(make(to)).rejects.toThrow("The API server took too long. Nothing was created.");
+  expect(done.at(-1)).toBe("remove Scenario/hills uid of Scenario/hills");
+});
+
 test("a kind that the console does not know is refused before anything is sent", async () => {
   const { to, done } = fake();
   await expect(make(to, `${text}---\nkind: Secret\nmetadata: {name: s}\n`)).rejects.toThrow("Secret s: the console creates none of this kind");

@@ -31,6 +31,12 @@ interface Wanted {
   present: boolean;
 }
 
+/** Made is an object that was created. */
+interface Made {
+  each: Wanted;
+  uid: string;
+}
+
 export interface Submitted {
   namespace: string;
   kind: string;
@@ -40,19 +46,20 @@ export interface Submitted {
 /**
  * submit creates the objects of a text: all of them, or none.
  * The API server first checks each without writing; what is created before a refusal is removed again.
+ * After a lost answer nothing is removed that an experiment may use.
  */
 export async function submit(objects: readonly Written[], main: Written | undefined, namespace: string, to: Cluster = cluster): Promise<Submitted> {
   const wanted = objects.map((written) => wantedOf(written, namespace)).sort((a, b) => rank(a) - rank(b));
   if (!main) throw new Refusal(0, "The text has no Experiment and no Campaign.");
   for (const each of wanted) each.present = await check(each, to);
-  const made: { each: Wanted; uid: string }[] = [];
-  try {
-    for (const each of wanted.filter((w) => !w.present)) {
+  const made: Made[] = [];
+  for (const each of wanted.filter((w) => !w.present)) {
+    try {
       const created = await to.create(each.kind, each.namespace, each.object, false);
       made.push({ each, uid: created.metadata.uid ?? "" });
+    } catch (reason) {
+      throw await failed(each, made, reason, to);
     }
-  } catch (reason) {
-    throw await undone(made, reason, to);
   }
   return { namespace, kind: main.kind, name: main.name };
 }
@@ -79,7 +86,7 @@ async function check(wanted: Wanted, to: Cluster): Promise<boolean> {
   } catch (reason) {
     if (!(reason instanceof Refusal) || reason.reason !== "AlreadyExists") throw reason;
   }
-  const name = `${kind.kind} ${object.metadata.name}`;
+  const name = nameOf(wanted);
   if (kind.kind === "Experiment" || kind.kind === "Campaign") throw new Refusal(409, `${name} is in namespace ${namespace ?? ""} already, and a new run is a new object: give it another name.`);
   const there = await to.get(kind, namespace, object.metadata.name);
   const parts = ["spec", "data", "binaryData"] as const;
@@ -87,11 +94,34 @@ async function check(wanted: Wanted, to: Cluster): Promise<boolean> {
   throw new Refusal(409, `${name} is there already with other contents. Give the one of this text another name, also where the experiment refers to it.`);
 }
 
-async function undone(made: readonly { each: Wanted; uid: string }[], reason: unknown, to: Cluster): Promise<Refusal> {
+/** failed removes what was created, unless the last object may be there after all. It returns what to tell the user. */
+async function failed(last: Wanted, made: readonly Made[], reason: unknown, to: Cluster): Promise<Refusal> {
+  const status = reason instanceof Refusal ? reason.status : 0;
+  const words = reason instanceof Refusal ? reason.message : "The reason is not known.";
+  const isLost = status === 0 || status >= 500;
+  if (!isLost || !(await mayBeThere(last, to))) return new Refusal(status, `${words} ${await undone(made, to)}`);
+  const left = made.length > 0 ? ` Left as they are: ${made.map(({ each }) => nameOf(each)).join(", ")}.` : "";
+  return new Refusal(status, `${words} ${nameOf(last)} may have been created all the same: look for it before you try again.${left}`);
+}
+
+async function mayBeThere({ kind, namespace, object }: Wanted, to: Cluster): Promise<boolean> {
+  try {
+    await to.get(kind, namespace, object.metadata.name);
+    return true;
+  } catch (reason) {
+    return !(reason instanceof Refusal && reason.status === 404);
+  }
+}
+
+/** undone removes what was created, the last first, and says what is left. */
+async function undone(made: readonly Made[], to: Cluster): Promise<string> {
   const left: string[] = [];
   for (const { each, uid } of [...made].reverse()) {
-    await to.remove(each.kind, each.namespace, each.object.metadata.name, uid).catch(() => left.push(`${each.kind.kind} ${each.object.metadata.name}`));
+    await to.remove(each.kind, each.namespace, each.object.metadata.name, uid).catch(() => left.push(nameOf(each)));
   }
-  const words = reason instanceof Refusal ? reason.message : "The reason is not known.";
-  return new Refusal(reason instanceof Refusal ? reason.status : 0, left.length > 0 ? `${words} Left behind, as it could not be removed: ${left.join(", ")}.` : `${words} Nothing was created.`);
+  return left.length > 0 ? `Left behind, as it could not be removed: ${left.join(", ")}.` : "Nothing was created.";
+}
+
+function nameOf({ kind, object }: Wanted): string {
+  return `${kind.kind} ${object.metadata.name}`;
 }
