@@ -1,8 +1,9 @@
 import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
+import { useChoices } from "../address";
 import { Trouble } from "../Trouble";
-import { hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, measureOf, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
+import { hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, measureFrom, momentFrom, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
 import { inCircle, isNowhere } from "./circle";
 import { useMapClock } from "./clock";
 import { Legend } from "./Legend";
@@ -63,21 +64,20 @@ const mapHeight = 520;
 const linksEverySeconds = 5;
 
 function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
-  const [chosen, setChosen] = useState<string>();
-  const [measureChosen, setMeasure] = useState<Measure>();
-  const [node, setNode] = useState<string>();
+  const [choice, choose] = useChoices();
   const [link, setLink] = useState<MapLink>();
   const [byRoutes, setByRoutes] = useState(false);
-  const network = data.networks.find(({ name }) => name === chosen) ?? data.networks[0];
+  const network = data.networks.find(({ name }) => name === choice("network")) ?? data.networks[0];
   const name = network?.name ?? "";
-  const measure = network?.links === false ? "delivered" : (measureChosen ?? measureOf(network?.model));
+  const measure = network?.links === false ? "delivered" : measureFrom(choice("links"), network?.model);
   const known = useMemo(() => nodesOf(data, name), [data, name]);
   const circle = isNowhere(known);
   const nowhere = circle || known.length === 0;
+  const node = known.find((one) => one.name === choice("node"))?.name;
   const nodes = useMemo(() => (circle ? inCircle(known) : known), [circle, known]);
   const duration = data.durationSeconds ?? durationOf(nodes.map(({ track }) => track));
   const start = t0 ?? data.t0 ?? undefined;
-  const clock = useMapClock({ t0: start ? new Date(start).getTime() : undefined, live, duration, map });
+  const clock = useMapClock({ t0: start ? new Date(start).getTime() : undefined, live, duration, map, begin: momentFrom(choice("at")) });
   const moment = linksEverySeconds * Math.floor(clock.at / linksEverySeconds);
   // Hops over links are counted here. Only routes have to be asked for, for each node.
   const hopsOf = byRoutes ? node : undefined;
@@ -107,19 +107,19 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
     [nodes, nowhere, circle, links.data, measure, data, name, moment, node, draft],
   );
   const select = (next: string | undefined) => {
-    setNode(next);
+    choose({ node: next });
     setLink(undefined);
   };
-  const choose = (next: string) => {
-    setChosen(next);
+  const chooseNetwork = (next: string) => {
+    choose({ network: next, node: undefined });
     setByRoutes(false);
-    select(undefined);
+    setLink(undefined);
   };
   return (
     <Stack gap="sm">
       {circle && withoutPositions}
       <Trouble error={trouble ?? links.error} title="What the map shows is not current" />
-      <Choices data={data} network={network} onNetwork={choose} measure={measure} onMeasure={setMeasure} />
+      <Choices data={data} network={network} onNetwork={chooseNetwork} measure={measure} onMeasure={(next) => { choose({ links: next }); }} />
       <Grid gap="sm">
         <Grid.Col span={{ base: 12, md: 9 }}>
           <MapCanvas
@@ -130,7 +130,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
             onPlace={nowhere ? undefined : onPlace}
             onSelect={select}
             onSelectLink={(next) => {
-              setNode(undefined);
+              choose({ node: undefined });
               setLink(next);
             }}
             hintOf={(over, between) => (between ? describeLink(between, measure) : over)}
@@ -140,7 +140,7 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
           <NodeList rows={rowsOf(scene, clock.at)} selected={node} height={mapHeight} onSelect={select} label={`Nodes of network ${name}`} />
         </Grid.Col>
       </Grid>
-      <TimeBar clock={clock} t0={start} live={live} />
+      <TimeBar clock={clock} t0={start} live={live} onChosen={(at) => { choose({ at: at === undefined ? undefined : String(at) }); }} />
       <Legend measure={measure} signs={{ ranges: scene.jammers.some(({ rangeMetres }) => rangeMetres !== undefined), reported: nodes.some(({ reported }) => (reported?.length ?? 0) > 0) }} />
       <Remarks remarks={remarksOf(data, links.data, scene, name)} />
       {link && <Text size="sm">{describeLink(scene.links.find((one) => one.from === link.from && one.to === link.to) ?? link, measure)}</Text>}

@@ -5,13 +5,13 @@ import type { MapClock } from "./clock";
 
 const speeds = [1, 10, 60, 300];
 
-/** TimeBar chooses the moment that a map shows. */
-export function TimeBar({ clock, t0, live }: { clock: MapClock; t0: string | undefined; live: boolean }) {
+/** TimeBar chooses the moment that a map shows. onChosen gets one at which the map stands, or none where it follows the run. */
+export function TimeBar({ clock, t0, live, onChosen }: { clock: MapClock; t0: string | undefined; live: boolean; onChosen?: (at: number | undefined) => void }) {
   const { at, end, speed, isLive } = clock;
   return (
     <Group gap="sm" wrap="wrap" role="group" aria-label="Time of the map">
       {live && (
-        <Button size="xs" variant={isLive ? "filled" : "default"} aria-pressed={isLive} onClick={clock.goLive}>
+        <Button size="xs" variant={isLive ? "filled" : "default"} aria-pressed={isLive} onClick={() => { clock.goLive(); onChosen?.(undefined); }}>
           {isLive ? "Live" : "Go live"}
         </Button>
       )}
@@ -21,6 +21,7 @@ export function TimeBar({ clock, t0, live }: { clock: MapClock; t0: string | und
         onClick={() => {
           if (at >= end && speed === 0 && !live) clock.goTo(0);
           clock.play(speed > 0 ? 0 : (speeds[1] ?? 1));
+          if (speed > 0) onChosen?.(Math.floor(at));
         }}
       >
         {speed > 0 ? "Pause" : "Play"}
@@ -44,6 +45,9 @@ export function TimeBar({ clock, t0, live }: { clock: MapClock; t0: string | und
         step={1}
         value={Math.min(at, Math.ceil(end))}
         onChange={clock.goTo}
+        onChangeEnd={(value) => {
+          onChosen?.(value);
+        }}
         label={(value) => `T0+${span(value)}`}
         thumbLabel="Moment of the map, in seconds after T0"
       />

@@ -130,7 +130,13 @@ export function hopsOver(links: RunLinks | undefined, from: string | undefined):
   return new Map((links.hops ?? []).map(({ to, hops }) => [to, hops]));
 }
 
-/** measureOf a network: a link without radios has no SINR. */
-export function measureOf(model: string | undefined): Measure {
+/** measureFrom an address, or that of a network's model: a link without radios has no SINR. */
+export function measureFrom(choice: string | undefined, model: string | undefined): Measure {
+  if (choice === "sinr" || choice === "delivered") return choice;
   return model === "link" ? "delivered" : "sinr";
+}
+
+/** momentFrom an address, in seconds after T0; undefined if it has none. */
+export function momentFrom(choice: string | undefined): number | undefined {
+  return choice !== undefined && /^\d+$/.test(choice) ? Number(choice) : undefined;
 }

@@ -24,6 +24,8 @@ interface ClockSettings {
   /** duration of the run, or of its tracks, in seconds. */
   duration: number;
   map: RefObject<MapHandle | null>;
+  /** begin is the moment with which the map begins; without it, it follows the run. */
+  begin?: number | undefined;
 }
 
 const tickMilliseconds = 100;
@@ -37,12 +39,12 @@ export function momentAfter(from: number, seconds: number, speed: number, end: n
 }
 
 /** useMapClock moves a map: with the run while it goes on, else as the user plays it. */
-export function useMapClock({ t0, live, duration, map }: ClockSettings): MapClock {
-  const [follows, setFollows] = useState(true);
+export function useMapClock({ t0, live, duration, map, begin }: ClockSettings): MapClock {
+  const [follows, setFollows] = useState(begin === undefined);
   const [speed, setSpeed] = useState(0);
-  const [at, setAt] = useState(0);
+  const [at, setAt] = useState(begin ?? 0);
   const [end, setEnd] = useState(duration);
-  const exact = useRef(0);
+  const exact = useRef(begin ?? 0);
   const isLive = live && follows && t0 !== undefined;
 
   useEffect(() => {

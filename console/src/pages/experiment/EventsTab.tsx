@@ -1,5 +1,6 @@
 import { Group, List, SegmentedControl, Stack, Text, TextInput } from "@mantine/core";
-import { useMemo, useState, useSyncExternalStore } from "react";
+import { useMemo, useSyncExternalStore } from "react";
+import { useChoices } from "../../components/address";
 import { Trouble } from "../../components/Trouble";
 import { useObjects } from "../../kubernetes/hooks";
 import { events as kind } from "../../kubernetes/kinds";
@@ -32,8 +33,9 @@ function OfCluster({ experiment: e }: TabProps) {
 }
 
 function Events({ events, t0, error }: { events: RunEvent[]; t0: string | undefined; error: unknown }) {
-  const [words, setWords] = useState("");
-  const [kinds, setKinds] = useState("all");
+  const [choice, choose] = useChoices();
+  const words = choice("findEvents") ?? "";
+  const kinds = choice("events") === "warnings" ? "warnings" : "all";
   const lines = useMemo(() => {
     const chosen = kinds === "all" ? events : events.filter((event) => event.isWarning);
     return matching(chosen, words, (event) => `${textOf(event)} ${event.object}`).map(listed);
@@ -46,14 +48,14 @@ function Events({ events, t0, error }: { events: RunEvent[]; t0: string | undefi
           aria-label="Filter events"
           value={words}
           onChange={(event) => {
-            setWords(event.currentTarget.value);
+            choose({ findEvents: event.currentTarget.value || undefined });
           }}
           w={{ base: "100%", xs: 320 }}
         />
         <SegmentedControl
           aria-label="Kind of events"
           value={kinds}
-          onChange={setKinds}
+          onChange={(chosen) => { choose({ events: chosen === "warnings" ? chosen : undefined }); }}
           data={[
             { value: "all", label: "All" },
             { value: "warnings", label: "▲ Warnings" },

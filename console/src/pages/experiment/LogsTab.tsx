@@ -2,6 +2,7 @@ import { Button, Group, Select, Stack, Text, TextInput } from "@mantine/core";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useMemo, useState, useSyncExternalStore } from "react";
 import { filePath } from "../../archive/runs";
+import { useChoices } from "../../components/address";
 import { bytes } from "../../components/figures";
 import { Trouble } from "../../components/Trouble";
 import type { Experiment } from "../../types";
@@ -66,7 +67,8 @@ function LogView({ experiment: e, log }: { experiment: Experiment; log: LogFile 
   const follows = !isOver(e);
   // The size grows with each listing; reading begins where it was when the log was opened.
   const [offset, setOffset] = useState(Math.max(0, log.bytes - tailBytes));
-  const [words, setWords] = useState("");
+  const [choice, choose] = useChoices();
+  const words = choice("findLines") ?? "";
   const follower = useMemo(() => new Follower({ namespace, uid, path: log.path, offset, follows }), [namespace, uid, log.path, offset, follows]);
   const { lines, forgotten, ended, error } = useSyncExternalStore(follower.subscribe, follower.snapshot);
   const found = useMemo(() => matching(lines, words, (line) => line.text).map((line) => ({ key: line.number, milliseconds: line.milliseconds, text: line.text })), [lines, words]);
@@ -79,7 +81,7 @@ function LogView({ experiment: e, log }: { experiment: Experiment; log: LogFile 
           placeholder="Words that a line has"
           value={words}
           onChange={(event) => {
-            setWords(event.currentTarget.value);
+            choose({ findLines: event.currentTarget.value || undefined });
           }}
           w={{ base: "100%", xs: 320 }}
         />

@@ -24,8 +24,11 @@ beforeEach(() => {
   vi.spyOn(HTMLCanvasElement.prototype, "getContext").mockReturnValue(null);
   vi.stubGlobal("ResizeObserver", class { observe() {} unobserve() {} disconnect() {} });
   answer({ "/session": { mode: "local", user: "ann", groups: [], namespace: "team" }, "/map": map, "/links": { links: [] } });
-  openPage("/", () => <MapTab experiment={experiment} />, "/");
 });
+
+function open(address = "/") {
+  return openPage("/", () => <MapTab experiment={experiment} />, address);
+}
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -35,6 +38,7 @@ afterEach(() => {
 const notice = "No node of this network has a position";
 
 test("on a network with positions, a jammer can take the middle of the map", async () => {
+  open();
   fireEvent.click(await screen.findByRole("button", { name: "Place a jammer" }));
   expect(screen.queryByText(notice, { exact: false })).toBeNull();
   fireEvent.click(screen.getByRole("button", { name: "Take the middle of the map" }));
@@ -42,9 +46,21 @@ test("on a network with positions, a jammer can take the middle of the map", asy
 });
 
 test("on a network without positions, a jammer cannot take a made-up place", async () => {
+  open();
   fireEvent.click(await screen.findByRole("radio", { name: "hf" }));
   fireEvent.click(screen.getByRole("button", { name: "Place a jammer" }));
   await waitFor(() => { expect(screen.queryByText(notice, { exact: false })).not.toBeNull(); });
   expect(screen.queryByRole("button", { name: "Take the middle of the map" })).toBeNull();
   screen.getByText("Type the jammer's position: the map has no places.");
+});
+
+test("network, node and moment of a map stand in its address", async () => {
+  const router = open("/?network=vhf&node=hq&at=42&links=delivered");
+  const slider = await screen.findByRole("slider");
+  expect(slider.getAttribute("aria-valuenow")).toBe("42");
+  expect(screen.getByRole("button", { name: "Change the link of hq" })).toBeTruthy();
+  expect(screen.getByRole<HTMLInputElement>("radio", { name: "Delivered share" }).checked).toBe(true);
+  fireEvent.click(screen.getByRole("button", { name: "Go live" }));
+  fireEvent.click(screen.getByRole("radio", { name: "hf" }));
+  await waitFor(() => { expect(router.state.location.search).toEqual({ network: "hf", links: "delivered" }); });
 });

@@ -1,12 +1,14 @@
 import { Anchor, Box, Group, Stack, Text, TextInput, UnstyledButton } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { memo, useMemo, useState } from "react";
+import { memo, useMemo } from "react";
+import { useChoices } from "../../components/address";
 import { Age } from "../../components/Moment";
 import { Trouble } from "../../components/Trouble";
 import { useRows } from "../../components/rows";
+import { sortFrom, writeSort } from "../../components/sorting";
 import { useObjects } from "../../kubernetes/hooks";
 import { pods } from "../../kubernetes/kinds";
-import { arrange, columns, nodeRows, type Column, type NodeRow, type Order } from "./nodes";
+import { arrange, columns, nodeRows, orderOf, type Column, type NodeRow, type Order } from "./nodes";
 import classes from "./nodes.module.css";
 import type { TabProps } from "./tab";
 
@@ -17,8 +19,10 @@ const titles: Record<Column, string> = { name: "Node", group: "Group", nem: "NEM
 /** NodesTab is the table of nodes. Only rows in view are drawn. */
 export default function NodesTab({ experiment: e, state }: TabProps) {
   const { objects, error } = useObjects(pods, { namespace: e.metadata.namespace ?? "", labelSelector: `vignette.dev/experiment-uid=${e.metadata.uid ?? ""}` });
-  const [words, setWords] = useState("");
-  const [order, setOrder] = useState<Order>({ column: "nem", descending: false });
+  const [choice, choose] = useChoices();
+  const words = choice("findNodes") ?? "";
+  const sort = choice("sortNodes");
+  const order = useMemo(() => orderOf(sortFrom(sort)), [sort]);
   const rows = useMemo(() => nodeRows(e, state, objects ?? []), [e, state, objects]);
   const shown = useMemo(() => arrange(rows, words, order), [rows, words, order]);
   return (
@@ -29,7 +33,7 @@ export default function NodesTab({ experiment: e, state }: TabProps) {
           aria-label="Filter nodes"
           value={words}
           onChange={(event) => {
-            setWords(event.currentTarget.value);
+            choose({ findNodes: event.currentTarget.value || undefined });
           }}
           w={{ base: "100%", xs: 320 }}
         />
@@ -38,7 +42,7 @@ export default function NodesTab({ experiment: e, state }: TabProps) {
         </Text>
       </Group>
       <Trouble error={error} title="Pods could not be read: hosts and states may be missing" />
-      <Rows rows={shown} order={order} onOrder={setOrder} />
+      <Rows rows={shown} order={order} onOrder={({ column, descending }) => { choose({ sortNodes: writeSort({ id: column, descending }) }); }} />
     </Stack>
   );
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { RunState } from "../../archive/types";
 import { expandNodes } from "../../components/topology/expand";
 import type { Experiment } from "../../types";
-import { arrange, nodeRows, type NodePod } from "./nodes";
+import { arrange, nodeRows, orderOf, type NodePod } from "./nodes";
 
 const e = {
   metadata: { name: "exp", namespace: "team" },
@@ -76,4 +76,9 @@ test("names with numbers are sorted by their numbers", () => {
   const rows = nodeRows(e, undefined, []);
   expect(arrange(rows, "veh", { column: "name", descending: true }).map((r) => r.name).slice(0, 3)).toEqual(["veh-12", "veh-11", "veh-10"]);
   expect(arrange(rows, "", { column: "nem", descending: false }).map((r) => r.nem).slice(0, 3)).toEqual([1, 2, 3]);
+});
+
+test("a column that the table does not have leaves the order of NEM ids", () => {
+  expect(orderOf({ id: "restarts", descending: true })).toEqual({ column: "restarts", descending: true });
+  expect([orderOf(undefined), orderOf({ id: "__proto__", descending: true })]).toEqual([{ column: "nem", descending: false }, { column: "nem", descending: false }]);
 });

@@ -1,4 +1,5 @@
 import type { AgentState, RunState } from "../../archive/types";
+import type { SortBy } from "../../components/sorting";
 import { expandNodes, type ExpandedNode } from "../../components/topology/expand";
 import type { Pod } from "../../kubernetes/kinds";
 import type { Experiment } from "../../types";
@@ -106,6 +107,12 @@ export type Column = (typeof columns)[number];
 export interface Order {
   column: Column;
   descending: boolean;
+}
+
+/** orderOf a sorting; that of the NEM ids if there is no such column. */
+export function orderOf(sort: SortBy | undefined): Order {
+  const column = columns.find((each) => each === sort?.id);
+  return column && sort ? { column, descending: sort.descending } : { column: "nem", descending: false };
 }
 
 const collator = new Intl.Collator("en", { numeric: true });

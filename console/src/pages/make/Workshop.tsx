@@ -2,6 +2,7 @@ import { Alert, Box, Grid, Stack, Tabs, Text, Title } from "@mantine/core";
 import { lazy, Suspense, useEffect, useMemo, useState } from "react";
 import type { Draft } from "../../app/drafts";
 import { useFirstNamespace } from "../../app/scope";
+import { useChoices } from "../../components/address";
 import { useJudgement } from "../../components/judgement";
 import { Trouble } from "../../components/Trouble";
 import { useObjects } from "../../kubernetes/hooks";
@@ -28,6 +29,7 @@ const Topology = lazy(() => import("./topology/Topology").then((m) => ({ default
 /** Workshop has a form and a drawing beside the YAML that they all change. */
 export function Workshop({ source, draft }: { source: Source; draft: Draft<Kept> }) {
   const first = useFirstNamespace();
+  const [choice, choose] = useChoices();
   const [restored] = useState(() => draft.read());
   const [chosen, setChosen] = useState(restored?.namespace);
   const [{ model, know }] = useState(() => editorOf(restored?.text ?? source.text));
@@ -83,7 +85,7 @@ export function Workshop({ source, draft }: { source: Source; draft: Draft<Kept>
           )}
           {form ? (
             <FormContext value={form}>
-              <Tabs defaultValue="form" keepMounted={false}>
+              <Tabs value={choice("part") ?? "form"} onChange={(part) => { choose({ part: part === "form" ? undefined : (part ?? undefined) }); }} keepMounted={false}>
                 <Tabs.List>
                   <Tabs.Tab value="form">Form</Tabs.Tab>
                   <Tabs.Tab value="topology">Topology</Tabs.Tab>
