@@ -83,6 +83,11 @@ test("an edit that takes an alias its anchor is made, and the text says what it 
   expect(edited(after, [set(["spec", "c"], 1)])).toBe(after);
 });
 
+test("no edit rounds a number, also where it needs a new layout", () => {
+  const large = "spec:\n  seed: 9007199254740993\n  apps:\n  - {name: a}   # one\n";
+  expect(edited(large, [set(["spec", "apps"], [])])).toContain("seed: 9007199254740993\n");
+});
+
 test("the second of two documents is edited, and the first stays", () => {
   const two = `${text}---\nkind: Waveform\nspec: {link: {rate: 1kbit}}\n`;
   expect(edited(two, [{ document: 1, path: ["spec", "link", "rate"], value: "2kbit" }])).toBe(two.replace("1kbit", "2kbit"));

@@ -1,5 +1,5 @@
-import { Document, isCollection, isMap, isScalar, isSeq, parseAllDocuments, stringify, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
-import { plainOf } from "./read";
+import { Document, isCollection, isMap, isScalar, isSeq, parseAllDocuments, stringify, visit, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
+import { isRounded, plainOf } from "./read";
 import { at, equal, withValue, type Path, type Step } from "./values";
 
 /** An edit of one of a text's documents. */
@@ -54,6 +54,7 @@ function rewritten(text: string, document: Document.Parsed, edit: Edit): string 
     if (pair && isScalar(pair.key)) pair.key.value = edit.rename;
   } else if (edit.value === undefined) document.deleteIn(edit.path);
   else document.setIn(edit.path, document.createNode(edit.value, { flow: true }));
+  visit(document, { Scalar: (_, node) => { if (isRounded(node)) node.value = BigInt(node.source); } });
   const whole = document.toString({ lineWidth: 0, flowCollectionPadding: false, verifyAliasOrder: false }); // read() says which alias has lost its anchor
   return text.slice(0, from) + whole.slice(text.slice(from).startsWith("---") ? 0 : skipStart(whole)) + text.slice(to);
 }

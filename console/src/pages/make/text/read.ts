@@ -1,4 +1,4 @@
-import { isAlias, isScalar, LineCounter, parseAllDocuments, visit, type Document, type Node } from "yaml";
+import { isAlias, isScalar, LineCounter, parseAllDocuments, visit, type Document, type Node, type Scalar } from "yaml";
 import { isExact } from "../../../components/exact";
 import { at, fieldsOf, isFields, wordOf, type Fields, type Path } from "./values";
 
@@ -17,7 +17,7 @@ export interface Content {
   objects: Written[];
   /** main is the object that the page makes: a campaign, or else an experiment. */
   main: Written | undefined;
-  /** Why the text, or a document of it, cannot be read. */
+  /** Why the text, or a document of it, cannot be read as it is. */
   problem: { line: number; message: string } | undefined;
 }
 
@@ -31,7 +31,7 @@ export function read(text: string): Content {
     const object = plainOf(parsed);
     const mistake = mistakeIn(parsed, object);
     if (mistake) problem ??= { line: lines.linePos(mistake.offset).line, message: mistake.message };
-    if (mistake || !isFields(object)) continue;
+    if (parsed.errors.length > 0 || !isFields(object)) continue;
     objects.push({ document, kind: wordOf(object.kind), apiVersion: wordOf(object.apiVersion), name: wordOf(at(object, ["metadata", "name"])), object });
   }
   return { objects, main: objects.find((o) => o.kind === "Campaign") ?? objects.find((o) => o.kind === "Experiment"), problem };
@@ -63,11 +63,16 @@ function aliasIn(document: Document.Parsed): Mistake | undefined {
   return findIn(document, (node) => (isAlias(node) && !node.resolve(document) ? `*${node.source} has no anchor &${node.source} before it.` : undefined));
 }
 
-/** numberIn a document that JavaScript would round: the cluster would get another one than the text has. */
+/** isRounded reports whether a node is a whole number that JavaScript has rounded. */
+export function isRounded(node: unknown): node is Scalar & { source: string } {
+  return isScalar(node) && node.source !== undefined && node.format !== "EXP" && !node.source.includes(".") && !isExact(node.value);
+}
+
+/** numberIn a document that was rounded: the cluster would get another one than the text has. */
 function numberIn(document: Document.Parsed): Mistake | undefined {
   return findIn(document, (node) => {
-    if (!isScalar(node) || typeof node.value !== "number" || node.format === "EXP" || node.source?.includes(".") || isExact(node.value)) return undefined;
-    return `${node.source ?? ""} is too large for a browser. Whole numbers are at most ${Number.MAX_SAFE_INTEGER}, above or below 0; vignette run takes larger ones.`;
+    if (!isRounded(node)) return undefined;
+    return `${node.source} is too large for a browser. Whole numbers are at most ${Number.MAX_SAFE_INTEGER}, above or below 0; vignette run takes larger ones.`;
   });
 }
 
