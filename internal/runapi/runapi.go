@@ -484,6 +484,8 @@ type Problem struct {
 	Error string `json:"error"`
 	// Size is the archived size of a log, with status 409 of an append.
 	Size *int64 `json:"size,omitempty"`
+	// Quota is set with status 507 if a quota is used up, and the volume is not full.
+	Quota bool `json:"quota,omitempty"`
 }
 
 // Incident is a failure of a node, or a change by a person.
@@ -790,7 +792,7 @@ type CaptureSample struct {
 	// Frames and Bytes written that matched the filter.
 	Frames uint64 `json:"frames"`
 	Bytes  uint64 `json:"bytes"`
-	// Dropped frames that could not be written in time or without room, by reason: ringFull, limit, spoolFull …
+	// Dropped frames that could not be written in time or without room, by reason: ringFull, limit, spoolFull, quota …
 	Dropped map[string]uint64 `json:"dropped,omitempty"`
 	// Ended is why the capture has ended: limit, stopped or detached; empty while it continues.
 	Ended string `json:"ended,omitempty"`

@@ -365,8 +365,9 @@ func TestFilesAreReadFromAnOffset(t *testing.T) {
 func TestCapturesLeaveRoomInTheQuotaForLogs(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.QuotaBytes = 4000 })
 	l.plan(captures(0))
-	if err := l.capture(norCapture, 0, captureBytes(25)); status(err) != http.StatusInsufficientStorage {
-		t.Errorf("a capture of %d bytes in a quota of 4000: %v", len(captureBytes(25)), err)
+	var refused *client.Error
+	if err := l.capture(norCapture, 0, captureBytes(25)); !errors.As(err, &refused) || refused.Status != http.StatusInsufficientStorage || !refused.Quota {
+		t.Errorf("a capture of %d bytes in a quota of 4000: %v; want 507 that says it is the quota", len(captureBytes(25)), err)
 	}
 	l.log("nor", "bft", "stdout-1.log", strings.Repeat("x", 3900))
 }

@@ -330,7 +330,9 @@ func classify(err error) statusError {
 		status = http.StatusRequestEntityTooLarge
 	case errors.Is(err, archive.ErrDigest):
 		status = http.StatusUnprocessableEntity
-	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota), errors.Is(err, archive.ErrScenarioQuota), errors.Is(err, archive.ErrFull):
+	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota), errors.Is(err, archive.ErrScenarioQuota):
+		return statusError{http.StatusInsufficientStorage, runapi.Problem{Error: err.Error(), Quota: true}}
+	case errors.Is(err, archive.ErrFull):
 		status = http.StatusInsufficientStorage
 	case errors.Is(err, archive.ErrSealed), errors.Is(err, archive.ErrDeleted):
 		status = http.StatusGone

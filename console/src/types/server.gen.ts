@@ -647,7 +647,7 @@ export interface components {
             /** @description frames and bytes written that matched the filter. */
             frames: number;
             bytes: number;
-            /** @description dropped frames that could not be written in time or without room, by reason: ringFull, limit, spoolFull … */
+            /** @description dropped frames that could not be written in time or without room, by reason: ringFull, limit, spoolFull, quota … */
             dropped?: {
                 [key: string]: number;
             };
@@ -1621,6 +1621,8 @@ export interface components {
             error: string;
             /** @description size is the archived size of a log, with status 409 of an append. */
             size?: number;
+            /** @description quota is set with status 507 if a quota is used up, and the volume is not full. */
+            quota?: boolean;
         };
         /** @description Prosody is a Prosody XMPP server on port 5222 with a publish/subscribe service (XEP-0060) at pubsub.vignette. Its domain is vignette on every node. */
         Prosody: Record<string, never>;

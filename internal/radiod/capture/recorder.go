@@ -24,7 +24,7 @@ import (
 type Options struct {
 	// Directory of the spools.
 	Directory string
-	// SpoolBytes that all captures on the host may keep for the archive.
+	// SpoolBytes that all captures on the host may keep for the archive; those of one run get half of it.
 	SpoolBytes int64
 	// RingBytes between the radio engine and the recorder, per captured network; 4 MiB if 0.
 	RingBytes int
@@ -84,7 +84,7 @@ func Open(options Options) (*Recorder, error) {
 	if options.RingBytes == 0 {
 		options.RingBytes = defaultRingBytes
 	}
-	r := &Recorder{Options: options, spool: &budget{limit: options.SpoolBytes}, streams: map[string]*stream{}, rings: map[string]*networkRing{}}
+	r := &Recorder{Options: options, spool: &budget{limit: options.SpoolBytes, byRun: map[string]int64{}}, streams: map[string]*stream{}, rings: map[string]*networkRing{}}
 	r.offset = r.clockOffset()
 	if err := os.MkdirAll(options.Directory, 0o700); err != nil {
 		return nil, fmt.Errorf("capture spool: %w", err)

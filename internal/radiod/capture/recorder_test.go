@@ -29,9 +29,10 @@ type fakeArchive struct {
 	mu    sync.Mutex
 	files map[string][]byte
 	// away makes it fail, closed answers that the run is sealed, stingy takes at most that many bytes of a
-	// piece.
+	// piece. refusal is its answer, if set.
 	away, closed bool
 	stingy       int
+	refusal      *client.Error
 }
 
 func newFakeArchive() *fakeArchive { return &fakeArchive{files: map[string][]byte{}} }
@@ -44,6 +45,9 @@ func (s *fakeArchive) AppendCapture(_ context.Context, host, uid string, which c
 	}
 	if s.closed {
 		return runapi.LogPosition{}, &client.Error{Status: http.StatusGone}
+	}
+	if s.refusal != nil {
+		return runapi.LogPosition{}, s.refusal
 	}
 	piece, err := io.ReadAll(content)
 	if err != nil {
@@ -278,7 +282,7 @@ func TestFilterSnapLengthAndLimitHoldForEachCaptureByItself(t *testing.T) {
 
 func TestASpoolWithoutRoomDropsAndGoesOnWhenTheArchiveIsBack(t *testing.T) {
 	archive := newFakeArchive()
-	b := newBench(t, t.TempDir(), archive, func(o *Options) { o.SpoolBytes = 100 << 10 })
+	b := newBench(t, t.TempDir(), archive, func(o *Options) { o.SpoolBytes = 200 << 10 })
 	archive.away = true
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for range 200 {
@@ -445,6 +449,69 @@ func TestASealedRunTakesNoMoreAndHoldsNoSpool(t *testing.T) {
 	b.drain()
 	if s := b.sample(); s.Dropped[refusedByArchive] != 1 || b.spool.use != 0 {
 		t.Errorf("%+v, %d bytes of the spool in use", s, b.spool.use)
+	}
+}
+
+func TestACaptureEndsWhenTheArchiveHasNoMoreRoomForIt(t *testing.T) {
+	for reason, refusal := range map[string]client.Error{
+		byQuota: {Status: http.StatusInsufficientStorage, Quota: true},
+		byLimit: {Status: http.StatusRequestEntityTooLarge},
+	} {
+		archive := newFakeArchive()
+		b := newBench(t, t.TempDir(), archive)
+		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+		tap.Frame(true, frameOf(300))
+		b.drain()
+		b.ship()
+		archive.set(func() { archive.refusal = &refusal })
+		for range 3 {
+			tap.Frame(true, frameOf(300))
+			b.drain()
+			b.ship()
+		}
+		if s := b.sample(); s.Ended != reason || s.Frames != 1 || s.Dropped[reason] != 3 || b.spool.use != 0 {
+			t.Errorf("%s: %+v, %d bytes of the spool in use; want the end, 1 frame and 3 dropped", reason, s, b.spool.use)
+		}
+	}
+}
+
+func TestACaptureWaitsForAFullVolume(t *testing.T) {
+	archive := newFakeArchive()
+	b := newBench(t, t.TempDir(), archive)
+	archive.refusal = &client.Error{Status: http.StatusInsufficientStorage}
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	tap.Frame(true, frameOf(300))
+	b.drain()
+	if err := b.Recorder.ship(t.Context(), b.streamsOf("")[0]); err == nil {
+		t.Fatal("no error of a full volume")
+	}
+	archive.set(func() { archive.refusal = nil })
+	b.ship()
+	if got := len(read(t, archive.file(herePath))); got != 1 {
+		t.Errorf("%d frames are archived, want 1", got)
+	}
+}
+
+func TestNoRunTakesTheWholeSpool(t *testing.T) {
+	b := newBench(t, t.TempDir(), newFakeArchive(), func(o *Options) { o.SpoolBytes = 100 << 10 })
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	for range 200 {
+		tap.Frame(true, frameOf(1000))
+		b.drain()
+	}
+	other := here
+	other.RunUID, other.NetworkUID = "run-2", "net-2"
+	tap, err := b.SetCaptures(nil, other, []v1alpha1.RadioCapture{{Name: "run"}}, EndStopped, func(*Tap) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tap.Frame(true, frameOf(1000))
+	b.drain()
+	if used := b.spool.byRun["run-1"]; used > 50<<10 {
+		t.Errorf("the first run has %d bytes of %d, want at most half", used, b.spool.limit)
+	}
+	if s, _ := b.streamsOf("run-2")[0].sample(1, true); s.Frames != 1 || len(s.Dropped) > 0 {
+		t.Errorf("the second run has %+v, want its frame", s)
 	}
 }
 

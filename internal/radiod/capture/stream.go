@@ -43,6 +43,8 @@ const (
 	byLimit   = "limit"
 	// refusedByArchive are frames of a run that the archive closed before it received them.
 	refusedByArchive = "archiveClosed"
+	// byQuota are frames for which the run or its team has no room in the archive.
+	byQuota = "quota"
 
 	// EndStopped, EndDetached and EndLimit are the reasons why captures end.
 	EndStopped  = "stopped"
@@ -68,7 +70,7 @@ type stream struct {
 	end         int64    // offset after the last segment
 	shipped     int64    // offset up to which the archive has the content
 	users       int      // taps that feed it
-	closed      bool     // the archive takes no more
+	closed      string   // the reason why the archive takes no more; empty while it does
 	dirty       bool     // the record has changed since it was written
 	reported    runapi.CaptureSample
 }
@@ -93,29 +95,39 @@ type streamRecord struct {
 	Limited bool `json:"limited,omitempty"`
 }
 
-// budget is the space of all streams on the host.
+// budget is the space of all streams on the host, and what each run uses of it.
 type budget struct {
 	mu         sync.Mutex
 	limit, use int64
+	byRun      map[string]int64
 }
 
-func (b *budget) reserve(n int64) bool {
+// reserve counts n bytes of a run if there is room. A run may use as much as it leaves free, so none takes all.
+func (b *budget) reserve(uid string, n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.use+n > b.limit {
+	if b.byRun[uid]+n > b.limit-b.use-n {
 		return false
 	}
-	b.use += n
+	b.change(uid, n)
 	return true
 }
 
 // add counts existing bytes, whether there is room or not.
-func (b *budget) add(n int64) { b.release(-n) }
+func (b *budget) add(uid string, n int64) { b.release(uid, -n) }
 
-func (b *budget) release(n int64) {
+func (b *budget) release(uid string, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.use -= n
+	b.change(uid, -n)
+}
+
+// change is for callers with the lock.
+func (b *budget) change(uid string, n int64) {
+	b.use += n
+	if b.byRun[uid] += n; b.byRun[uid] == 0 {
+		delete(b.byRun, uid)
+	}
 }
 
 // openStream opens a stream, and continues one that an earlier worker left.
@@ -178,7 +190,7 @@ func (s *stream) findSegments() error {
 			continue
 		}
 		s.segments = append(s.segments, segment{start, size})
-		s.spool.add(size)
+		s.spool.add(s.uid, size)
 	}
 	return nil
 }
@@ -225,7 +237,7 @@ func (s *stream) header() bool {
 		return true
 	}
 	header := pcapng.AppendSection(nil, s.key.Network, fmt.Sprintf("radio of node %s on network %s", s.key.Node, s.key.Network))
-	if !s.spool.reserve(int64(len(header))) {
+	if !s.spool.reserve(s.uid, int64(len(header))) {
 		return false
 	}
 	s.pending = append(s.pending, header...)
@@ -257,9 +269,9 @@ func (s *stream) write(stamp int64, d framering.Frame, to *sink) {
 	case s.record.Limited || to.Limit > 0 && position+size > to.Limit:
 		s.record.Limited, s.record.Ended = true, EndLimit
 		s.record.Dropped[byLimit]++
-	case s.closed:
-		s.record.Dropped[refusedByArchive]++
-	case !s.header() || !s.spool.reserve(size):
+	case s.closed != "":
+		s.record.Dropped[s.closed]++
+	case !s.header() || !s.spool.reserve(s.uid, size):
 		s.record.Dropped[spoolFull]++
 	default:
 		s.pending = pcapng.AppendPacket(s.pending, stamp, d.Out, d.WireLength, d.Data[:keep])
@@ -275,15 +287,23 @@ func (s *stream) flush() {
 	}
 	err := s.append(s.pending)
 	if err != nil {
-		s.spool.release(int64(len(s.pending)))
-		var lost pcapng.BlockScanner
-		_, _ = lost.Write(s.pending)
-		s.record.Frames -= lost.Frames
-		s.record.Bytes -= lost.FrameBytes
-		s.record.Dropped[spoolFull] += lost.Frames
+		s.spool.release(s.uid, int64(len(s.pending)))
+		s.countLost(s.pending, spoolFull)
 		s.needsHeader = true // a header may have been among it
 	}
 	s.pending = s.pending[:0]
+}
+
+// countLost counts the frames in blocks that are lost as dropped; the lock is held.
+func (s *stream) countLost(blocks []byte, reason string) {
+	var lost pcapng.BlockScanner
+	_, _ = lost.Write(blocks)
+	if lost.Frames == 0 {
+		return
+	}
+	s.record.Frames -= lost.Frames
+	s.record.Bytes -= lost.FrameBytes
+	s.record.Dropped[reason] += lost.Frames
 }
 
 func (s *stream) append(blocks []byte) error {
@@ -382,7 +402,7 @@ func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, 
 
 // isArchived reports whether the archive has everything, or takes no more; the lock is held.
 func (s *stream) isArchived() bool {
-	return len(s.pending) == 0 && (s.closed || s.shipped == s.end && s.record.OriginKnown)
+	return len(s.pending) == 0 && (s.closed != "" || s.shipped == s.end && s.record.OriginKnown)
 }
 
 // isDone reports whether no tap feeds the stream and nothing is left to ship.
@@ -402,7 +422,7 @@ func (s *stream) isEndReported() bool {
 func (s *stream) nothingToShip() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
+	return s.closed != "" || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
 }
 
 // endIfUnused ends a stream of an earlier worker that no tap of this worker feeds.
@@ -418,19 +438,36 @@ func (s *stream) endIfUnused() {
 func (s *stream) remove() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.discard()
+	s.discard(refusedByArchive)
 	return os.RemoveAll(s.directory)
 }
 
 // discard discards all content: the archive has it, or takes no more of it.
-func (s *stream) discard() {
+func (s *stream) discard(reason string) {
 	s.closeFile()
 	for _, g := range s.segments {
-		s.spool.release(g.size)
+		s.spool.release(s.uid, g.size)
 		_ = os.Remove(s.path(g.start))
 	}
-	s.spool.release(int64(len(s.pending)))
-	s.segments, s.pending, s.closed, s.shipped = nil, nil, true, s.end
+	s.spool.release(s.uid, int64(len(s.pending)))
+	s.segments, s.pending, s.closed, s.shipped = nil, nil, reason, s.end
+}
+
+// endRefused ends a capture for which the archive has no room, and counts what it lacks as dropped.
+func (s *stream) endRefused(reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush()
+	for _, g := range s.segments {
+		content, err := os.ReadFile(s.path(g.start))
+		if err != nil {
+			return fmt.Errorf("capture spool: %w", err)
+		}
+		s.countLost(content[min(max(s.shipped-g.start, 0), int64(len(content))):], reason)
+	}
+	s.discard(reason)
+	s.record.Ended, s.record.Limited = reason, s.record.Limited || reason == byLimit
+	return s.writeRecord()
 }
 
 // ship sends one request's worth of what the archive lacks; more reports whether there is more.
@@ -449,8 +486,12 @@ func (s *stream) ship(ctx context.Context, archive Archive, host string) (more b
 	case answer.Status == http.StatusGone:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.discard()
+		s.discard(refusedByArchive)
 		return false, nil
+	case answer.Quota:
+		return false, s.endRefused(byQuota)
+	case answer.Status == http.StatusRequestEntityTooLarge:
+		return false, s.endRefused(byLimit)
 	case answer.Size == nil:
 		return false, err
 	}
@@ -462,7 +503,7 @@ func (s *stream) ship(ctx context.Context, archive Archive, host string) (more b
 func (s *stream) nextContent() (content []byte, offset int64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.segments) == 0 {
+	if s.closed != "" || len(s.segments) == 0 {
 		return nil, 0, nil
 	}
 	if !s.record.OriginKnown {
@@ -524,7 +565,7 @@ func (s *stream) continueAt(size int64) error {
 		if start != first.start {
 			_ = os.Remove(s.path(first.start))
 		}
-		s.spool.release(first.size - int64(len(header)+len(rest)))
+		s.spool.release(s.uid, first.size-int64(len(header)+len(rest)))
 		s.segments[0] = segment{start, int64(len(header) + len(rest))}
 	}
 	s.shipped = s.segments[0].start
@@ -555,7 +596,7 @@ func (s *stream) removeArchived() error {
 	}
 	s.segments = s.segments[len(gone):]
 	for _, g := range gone {
-		s.spool.release(g.size)
+		s.spool.release(s.uid, g.size)
 		if err := os.Remove(s.path(g.start)); err != nil {
 			return fmt.Errorf("capture spool: %w", err)
 		}

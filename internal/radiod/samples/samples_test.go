@@ -31,6 +31,7 @@ type archive struct {
 	content []byte
 	down    bool
 	sealed  bool
+	noQuota bool
 }
 
 func (a *archive) AppendRadio(_ context.Context, _, _ string, offset int64, content io.Reader) (runapi.LogPosition, error) {
@@ -42,6 +43,8 @@ func (a *archive) AppendRadio(_ context.Context, _, _ string, offset int64, cont
 		return runapi.LogPosition{}, errors.New("connection refused")
 	case a.sealed:
 		return runapi.LogPosition{}, &client.Error{Status: http.StatusGone, Message: "sealed"}
+	case a.noQuota:
+		return runapi.LogPosition{}, &client.Error{Status: http.StatusInsufficientStorage, Message: "quota", Quota: true}
 	case offset != size:
 		return runapi.LogPosition{}, &client.Error{Status: 409, Message: "offset", Size: &size}
 	}
@@ -158,7 +161,7 @@ func TestAFullSpoolNamesTheGap(t *testing.T) {
 
 func TestTheSpoolsOfAllRunsShareTheHostsMemory(t *testing.T) {
 	a, directory, all := &archive{}, t.TempDir(), new(atomic.Int64)
-	all.Store(spoolsLimit - 100)
+	all.Store(spoolsLimit - 200)
 	s, err := openSpool(directory, "run", all)
 	if err != nil {
 		t.Fatal(err)
@@ -172,8 +175,43 @@ func TestTheSpoolsOfAllRunsShareTheHostsMemory(t *testing.T) {
 	if !strings.Contains(string(a.content), `"gap":"spoolFull"`) || !strings.HasSuffix(string(a.content), "fits again\n") {
 		t.Errorf("archived %q; want the gap, and what followed", a.content)
 	}
-	if err := s.remove(); err != nil || all.Load() != spoolsLimit-100 {
-		t.Errorf("after the removal %d bytes wait in all (%v); want the others' %d", all.Load(), err, spoolsLimit-100)
+	if err := s.remove(); err != nil || all.Load() != spoolsLimit-200 {
+		t.Errorf("after the removal %d bytes wait in all (%v); want the others' %d", all.Load(), err, spoolsLimit-200)
+	}
+}
+
+func TestSamplesForWhichTheRunHasNoRoomAreAGap(t *testing.T) {
+	a, all := &archive{noQuota: true}, new(atomic.Int64)
+	s, err := openSpool(t.TempDir(), "run", all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ts, line := range []string{`{"ts":0}`, `{"ts":1}`, `{"ts":2}`, `{"ts":3}`} {
+		if err := s.append(int64(ts), []byte(line+"\n")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.ship(t.Context(), a, "host"); ts == 2 && err == nil {
+			t.Error("no error of a used up quota")
+		}
+		if ts == 0 {
+			a.noQuota = false
+			ship(t, s, a)
+			a.noQuota = true
+			add(t, s, `{"ts":1,"first":true}`+"\n")
+		}
+	}
+	if all.Load() != int64(len(`{"ts":1,"first":true}`+"\n")) {
+		t.Errorf("%d bytes wait, want the first line's", all.Load())
+	}
+	a.noQuota = false
+	ship(t, s, a)
+	if err := s.append(9, []byte("fits\n")); err != nil {
+		t.Fatal(err)
+	}
+	ship(t, s, a)
+	want := `{"ts":0}` + "\n" + `{"ts":1,"first":true}` + "\n" + `{"ts":9,"gap":"spoolFull","fromTs":1,"bytes":27}` + "\nfits\n"
+	if string(a.content) != want {
+		t.Errorf("archived %q, want %q", a.content, want)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -22,7 +23,7 @@ import (
 const (
 	// spoolLimit of bytes that wait for the server, per run: several hours of a large network.
 	spoolLimit = 64 << 20
-	// spoolsLimit of all runs' spools on the host, which are in memory.
+	// spoolsLimit of all runs' spools on the host, which are in memory. A run may use as much as it leaves free.
 	spoolsLimit = 256 << 20
 	// compactAbove bytes that the server has, the spool's file is rewritten without them.
 	compactAbove = 4 << 20
@@ -53,7 +54,9 @@ type spool struct {
 	refused int64 // bytes that found the spool full
 	// refusedFrom is the time of the first of them, Unix nanoseconds.
 	refusedFrom int64
-	sealed      bool
+	// noQuota is set while the server has no room for the run: samples are gaps instead of waiting.
+	noQuota bool
+	sealed  bool
 }
 
 func spoolName(uid string, base int64) string {
@@ -118,11 +121,11 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	if s.sealed {
 		return nil
 	}
-	if more := int64(len(lines)); s.end-s.shipped+more > spoolLimit || s.all.Load()+more > spoolsLimit {
-		s.refuse(timeNanoseconds, int64(len(lines)))
+	own := int64(len(lines))
+	if waits := s.end - s.shipped + own; s.noQuota || waits > spoolLimit || waits > spoolsLimit-s.all.Load()-own {
+		s.refuse(timeNanoseconds, own)
 		return nil
 	}
-	own := int64(len(lines))
 	if s.refused > 0 {
 		gap, err := json.Marshal(spoolGap{timeNanoseconds, "spoolFull", s.refusedFrom, s.refused})
 		if err != nil {
@@ -168,6 +171,8 @@ func (s *spool) ship(ctx context.Context, archive Archive, host string) (done bo
 		case answer.Status == http.StatusGone:
 			s.seal()
 			return true, nil
+		case answer.Quota:
+			return false, errors.Join(err, s.dropWaiting())
 		case answer.Size == nil:
 			return false, err
 		default:
@@ -194,11 +199,43 @@ func (s *spool) next() (content []byte, offset int64, err error) {
 	return content, s.shipped, nil
 }
 
+// dropWaiting makes a gap of what waits for a server without room for the run. The first line stays: the server
+// may have its beginning, and it is offered until there is room again.
+func (s *spool) dropWaiting() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waiting := make([]byte, s.end-s.shipped)
+	if _, err := s.file.ReadAt(waiting, s.shipped-s.base); err != nil {
+		return fmt.Errorf("spool of run %s: %w", s.uid, err)
+	}
+	s.noQuota = true
+	dropped := waiting[bytes.IndexByte(waiting, '\n')+1:]
+	if len(dropped) == 0 {
+		return nil
+	}
+	var first struct {
+		TimeNanoseconds int64 `json:"ts"`
+	}
+	if line, _, _ := bytes.Cut(dropped, []byte{'\n'}); json.Unmarshal(line, &first) != nil {
+		first.TimeNanoseconds = time.Now().UnixNano()
+	}
+	n := int64(len(dropped))
+	if err := s.file.Truncate(s.end - n - s.base); err != nil {
+		return fmt.Errorf("spool of run %s: %w", s.uid, err)
+	}
+	s.end -= n
+	s.all.Add(-n)
+	s.refuse(first.TimeNanoseconds, n)
+	s.refusedFrom = min(s.refusedFrom, first.TimeNanoseconds)
+	return nil
+}
+
 // setArchivedSize sets the archived size that the server reported. A size outside the spool means that one side lost
 // its copy. The spool is then appended to the server's file.
 func (s *spool) setArchivedSize(size int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noQuota = false
 	if size < s.base || size > s.end {
 		shift := size - s.shipped
 		s.base, s.end, s.shipped = s.base+shift, s.end+shift, size

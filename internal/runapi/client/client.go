@@ -66,6 +66,8 @@ type Error struct {
 	Message string
 	// Size is the archived size, with status 409 of an append.
 	Size *int64
+	// Quota is set with status 507 if a quota is used up, and the volume is not full.
+	Quota bool
 }
 
 func (e *Error) Error() string {
@@ -438,7 +440,7 @@ func answerError(response *http.Response) error {
 	answer := &Error{Status: response.StatusCode, Message: strings.TrimSpace(string(text))}
 	var problem runapi.Problem
 	if json.Unmarshal(text, &problem) == nil && problem.Error != "" {
-		answer.Message, answer.Size = problem.Error, problem.Size
+		answer.Message, answer.Size, answer.Quota = problem.Error, problem.Size, problem.Quota
 	}
 	return answer
 }
