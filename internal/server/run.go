@@ -109,7 +109,13 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 			return r, nil
 		}
 	}
-	return r, files.Replay()
+	if err := files.Replay(); err != nil {
+		return nil, err
+	}
+	if r.sealed {
+		r.tally.forgetPartial()
+	}
+	return r, nil
 }
 
 // readRecord reads one of the run's records into value. A damaged one is renamed, so that the run and the server keep working:
@@ -193,13 +199,13 @@ func (r *run) changePlan(plan runapi.Plan) error {
 	if err := r.files.ReplaceJSON(runFile, record); err != nil {
 		return err
 	}
+	r.tally.plan(merged) // before agents know it, as only its logs count
 	r.mu.Lock()
 	r.record = record
 	r.plans = agentPlans(merged, record.Revision, r.plans)
 	r.planChanged.notify()
 	r.reportChanged.notify()
 	r.mu.Unlock()
-	r.tally.plan(merged)
 	return r.updateResultsPhase(merged.Phase)
 }
 

@@ -55,6 +55,7 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	if err := r.files.ReplaceJSON(manifestFile, manifest); err != nil {
 		return manifest, err
 	}
+	r.tally.forgetPartial()
 	counters := r.tally.snapshot()
 	r.mu.Lock()
 	r.sealed, r.counters = true, &counters
@@ -312,9 +313,15 @@ func expectedLogs(node string, app runapi.PlannedApp) []string {
 	dir := path.Join(archive.LogsDir, node, app.Name)
 	files := []string{dir + "/" + agentLog}
 	if app.Kind == "traffic" || app.Kind == "mgen" || app.Kind == "image" && app.Subscribes {
-		for i := range app.Instances {
-			files = append(files, fmt.Sprintf("%s/messages-%d.jsonl", dir, i+1))
-		}
+		files = append(files, messageLogs(node, app)...)
+	}
+	return files
+}
+
+// messageLogs are the paths of the message logs that an app's instances may write.
+func messageLogs(node string, app runapi.PlannedApp) (files []string) {
+	for i := range app.Instances {
+		files = append(files, fmt.Sprintf("%s/%s/%s/messages-%d.jsonl", archive.LogsDir, node, app.Name, i+1))
 	}
 	return files
 }

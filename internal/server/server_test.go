@@ -958,11 +958,49 @@ func TestMetricsCountRequestsAndSpace(t *testing.T) {
 	}
 }
 
+func TestUnfinishedLinesOfARunHaveABound(t *testing.T) {
+	tally, plan := newTally(), examplePlan()
+	app := &plan.Nodes[0].Apps[0]
+	app.Instances = make([]string, 40)
+	tally.plan(plan)
+	kept := func() (bytes int) {
+		for _, line := range tally.partial {
+			bytes += len(line)
+		}
+		return bytes
+	}
+	line := bytes.Repeat([]byte("x"), maxLine)
+	tally.add("logs/nor/bft/messages-41.jsonl", line)
+	tally.add("logs/nor/bft/messages-x.jsonl", line)
+	if got := kept(); got != 0 {
+		t.Errorf("%d bytes are kept of logs that the plan does not have", got)
+	}
+	logs := messageLogs("nor", *app)
+	for _, p := range logs {
+		tally.add(p, line)
+	}
+	if got := kept(); got == 0 || got > maxPartialBytes {
+		t.Errorf("%d bytes are kept, want at most %d", got, maxPartialBytes)
+	}
+	tally.add(logs[0], []byte("\n"))
+	tally.add(logs[39], []byte(event("sent", 1)[:20]))
+	tally.add(logs[39], []byte(event("sent", 1)[20:]))
+	if got := tally.snapshot().Sent; got != 1 {
+		t.Errorf("%d messages are counted after a line has ended, want 1", got)
+	}
+	tally.forgetPartial()
+	if kept() != 0 || tally.partialBytes != 0 {
+		t.Errorf("a sealed run keeps %d bytes, and counts %d", kept(), tally.partialBytes)
+	}
+}
+
 // FuzzTally: however a log is cut into pieces, its counters are the same.
 func FuzzTally(f *testing.F) {
 	f.Add([]byte(event("sent", 1)+"x\n"+event("received", 2)), uint8(3))
 	f.Fuzz(func(t *testing.T, log []byte, size uint8) {
 		whole, pieces := newTally(), newTally()
+		whole.plan(examplePlan())
+		pieces.plan(examplePlan())
 		const p = "logs/nor/bft/messages-1.jsonl"
 		whole.add(p, log)
 		for rest := log; len(rest) > 0; {

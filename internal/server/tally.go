@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"path"
 	"strings"
 	"sync"
 
@@ -18,8 +17,11 @@ import (
 type tally struct {
 	mu       sync.Mutex
 	counters runapi.Counters
-	// partial is the beginning of each log's last line, until the rest arrives.
-	partial map[string][]byte
+	// messageLogs are the paths of the plan's message logs; apps may write others of such names.
+	messageLogs map[string]bool
+	// partial is the beginning of each log's last line, until the rest arrives; partialBytes are those of message logs.
+	partial      map[string][]byte
+	partialBytes int
 	// radioUntil is the time of each radio log's newest line that is not of a capture, Unix nanoseconds.
 	radioUntil map[string]int64
 	// sampled is set once a radio log has a sample of a radio.
@@ -70,6 +72,9 @@ func (r *radioTally) carries(now carried) {
 // maxLine bounds what is kept of an unfinished line: longer ones are no records.
 const maxLine = 1 << 20
 
+// maxPartialBytes bounds what is kept of the unfinished lines of a run's message logs.
+const maxPartialBytes = 16 << 20
+
 func newTally() *tally {
 	return &tally{partial: map[string][]byte{}, radioUntil: map[string]int64{}, captures: map[string]runapi.CaptureSample{}, events: map[string]seenEvent{},
 		live: live.New(), positions: map[string][3]float64{}, radios: map[[2]string]radioTally{}}
@@ -77,9 +82,11 @@ func newTally() *tally {
 
 // add processes the next piece of a log; it is archive.Run.OnAppend.
 func (t *tally) add(p string, piece []byte) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var count func(line []byte)
 	switch {
-	case isMessageLog(p):
+	case t.messageLogs[p]:
 		count = func(line []byte) { t.countMessage(p, line) }
 	case strings.HasPrefix(p, archive.RadioDir+"/"):
 		count = func(line []byte) { t.countRadio(p, line) }
@@ -88,30 +95,40 @@ func (t *tally) add(p string, piece []byte) {
 	default:
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if p == archive.EventsFile {
 		t.eventBytes += int64(len(piece))
 	}
 	for {
 		line, rest, whole := bytes.Cut(piece, []byte{'\n'})
 		if !whole {
-			if len(t.partial[p])+len(line) <= maxLine {
-				t.partial[p] = append(t.partial[p], line...)
-			}
+			t.keep(p, line)
 			return
 		}
-		if before := t.partial[p]; len(before) > 0 {
-			line = append(before, line...)
-			t.partial[p] = before[:0]
-		}
-		count(line)
+		count(append(t.take(p), line...))
 		piece = rest
 	}
 }
 
-func isMessageLog(p string) bool {
-	return strings.HasPrefix(p, archive.LogsDir+"/") && strings.HasPrefix(path.Base(p), "messages-")
+// keep keeps the beginning of a line, unless it or all of them are too long; the lock is held.
+func (t *tally) keep(p string, line []byte) {
+	of, isMessage := len(t.partial[p])+len(line), t.messageLogs[p]
+	if of > maxLine || isMessage && t.partialBytes+len(line) > maxPartialBytes {
+		return
+	}
+	if isMessage {
+		t.partialBytes += len(line)
+	}
+	t.partial[p] = append(t.partial[p], line...)
+}
+
+// take returns the beginning of a line that was kept, and forgets it; the lock is held.
+func (t *tally) take(p string) []byte {
+	before := t.partial[p]
+	if t.messageLogs[p] {
+		t.partialBytes -= len(before)
+	}
+	delete(t.partial, p)
+	return before
 }
 
 func (t *tally) countMessage(p string, line []byte) {
@@ -205,6 +222,17 @@ func (t *tally) radio() (until map[string]int64, sampled bool) {
 
 // plan updates what is expected of later messages.
 func (t *tally) plan(plan runapi.Plan) {
+	logs := map[string]bool{}
+	for _, node := range plan.Nodes {
+		for _, app := range node.Apps {
+			for _, p := range messageLogs(node.Name, app) {
+				logs[p] = true
+			}
+		}
+	}
+	t.mu.Lock()
+	t.messageLogs = logs
+	t.mu.Unlock()
 	if now := t.liveFigures(); now != nil {
 		now.Plan(plan)
 	}
@@ -215,6 +243,13 @@ func (t *tally) liveFigures() *live.Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.live
+}
+
+// forgetPartial frees the beginnings of lines: a sealed run's logs grow no more.
+func (t *tally) forgetPartial() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.partial, t.partialBytes = map[string][]byte{}, 0
 }
 
 func (t *tally) forgetLive() {
