@@ -154,7 +154,8 @@ func (s *Store) Run(key Key, quota int64) (*Run, error) {
 	if err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
-	r := &Run{key: key, root: root, open: s.open, space: s.space, quota: quota, team: s.team(key.Namespace), maxLogs: defaultMaxLogs, files: map[string]*logFile{}}
+	r := &Run{key: key, root: root, open: s.open, space: s.space, quota: quota, team: s.team(key.Namespace), maxLogs: defaultMaxLogs, maxResults: defaultMaxResults, files: map[string]*logFile{},
+		results: map[string]int64{}}
 	if err := r.load(); err != nil {
 		return nil, errors.Join(err, root.Close())
 	}

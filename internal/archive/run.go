@@ -84,8 +84,12 @@ type Run struct {
 	sealed atomic.Bool
 	closed atomic.Bool
 
-	mu    sync.Mutex
-	files map[string]*logFile
+	mu         sync.Mutex
+	files      map[string]*logFile
+	maxResults int
+	results    map[string]int64 // sizes by path
+	// resultBytes are those of results, also of those being written.
+	resultBytes int64
 }
 
 // logFile is a growing log. Its size is that of the file, to which only the Run writes.
@@ -143,6 +147,9 @@ func (r *Run) load() error {
 			r.logBytes.Add(file.Size)
 		} else {
 			r.recordBytes.Add(file.Size)
+		}
+		if isResult(file.Path) {
+			r.noteResult(file.Path, file.Size)
 		}
 	}
 	r.team.used.Add(r.logBytes.Load() + r.recordBytes.Load())
@@ -483,6 +490,9 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 		return 0, fmt.Errorf("archive: write %s: %w", p, err)
 	}
 	r.countRecord(before, size)
+	if isResult(p) {
+		r.noteResult(p, size)
+	}
 	return size, r.syncDir(dir)
 }
 

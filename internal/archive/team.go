@@ -8,7 +8,7 @@ import (
 // team counts the bytes of a namespace's runs: logs, records and results.
 type team struct {
 	used atomic.Int64
-	// quota for further logs; 0 means no limit. Records and results are always accepted, as they say what is missing.
+	// quota for further logs and large results; 0 means no limit. Records are always accepted, as they say what is missing.
 	quota int64
 }
 
@@ -56,12 +56,18 @@ func (r *Run) reserve(p string, n int64) error {
 		return fmt.Errorf("%w: %d bytes of logs are allowed, %d are archived", ErrQuota, quota, r.Used())
 	case r.team.quota > 0 && ofTeam > r.team.quota:
 		r.release(n)
-		return fmt.Errorf("%w: %s are allowed for all runs of namespace %s", ErrTeamQuota, inGiB(r.team.quota), r.key.Namespace)
+		return r.teamQuotaError()
 	case !r.space.reserve(n):
 		r.release(n)
-		return fmt.Errorf("%w: the rest is reserved for records and results", ErrFull)
+		return errReserved
 	}
 	return nil
+}
+
+var errReserved = fmt.Errorf("%w: the rest is reserved for records and results", ErrFull)
+
+func (r *Run) teamQuotaError() error {
+	return fmt.Errorf("%w: %s are allowed for all runs of namespace %s", ErrTeamQuota, inGiB(r.team.quota), r.key.Namespace)
 }
 
 func (r *Run) release(n int64) { r.count(&r.logBytes, -n) }

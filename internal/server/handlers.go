@@ -13,7 +13,6 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"vignette.dev/vignette/internal/archive"
@@ -369,24 +368,7 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 		return statusErrorf(http.StatusBadRequest, "%v", err)
 	}
 	run.touch()
-	room, err := s.resultBytesLeft(run, p)
-	if err != nil {
-		return err
-	}
-	var body io.Reader = &deadlineBody{body: http.MaxBytesReader(w, r.Body, room), control: http.NewResponseController(w)}
-	if p == resultsFile {
-		// Every State carries these results, so their form is checked.
-		var results runapi.Results
-		if err := s.readJSON(w, r, maxPlanBytes, &results); err != nil {
-			return err
-		}
-		if body, err = encodeResults(results); err != nil {
-			return err
-		}
-	} else if body, err = s.verifyingReader(r, body); err != nil {
-		return err
-	}
-	size, err := run.files.Replace(p, body)
+	size, err := s.replaceResult(w, r, run, p)
 	s.metrics.bytes.WithLabelValues("result").Add(float64(size))
 	if err != nil {
 		return err
@@ -395,23 +377,25 @@ func (s *Server) putResult(w http.ResponseWriter, r *http.Request, who Identity)
 	return nil
 }
 
-// resultBytesLeft is how many bytes the result at a path may have. All results of a run may have as much as its logs, so that
-// no team can fill the archive.
-func (s *Server) resultBytesLeft(run *run, p string) (int64, error) {
-	if s.config.QuotaBytes <= 0 {
-		return maxResultBytes, nil
+// replaceResult stores one result. results.json is always taken, as it says what is missing.
+func (s *Server) replaceResult(w http.ResponseWriter, r *http.Request, run *run, p string) (int64, error) {
+	if p == resultsFile {
+		// Every State carries these results, so their form is checked.
+		var results runapi.Results
+		if err := s.readJSON(w, r, maxPlanBytes, &results); err != nil {
+			return 0, err
+		}
+		body, err := encodeResults(results)
+		if err != nil {
+			return 0, err
+		}
+		return run.files.Replace(p, body)
 	}
-	files, err := run.files.Files()
+	body, err := s.verifyingReader(r, &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxResultBytes), control: http.NewResponseController(w)})
 	if err != nil {
 		return 0, err
 	}
-	room := min(maxResultBytes, s.config.QuotaBytes)
-	for _, file := range files {
-		if strings.HasPrefix(file.Path, archive.ResultsDir+"/") && file.Path != p {
-			room -= file.Size
-		}
-	}
-	return max(room, 0), nil
+	return run.files.ReplaceResult(p, body)
 }
 
 func encodeResults(results runapi.Results) (io.Reader, error) {

@@ -554,7 +554,7 @@ func TestResultsHaveAQuotaOfTheirOwn(t *testing.T) {
 		name, text string
 		want       int
 	}{
-		{"a.csv", "123456", 0}, {"a.csv", "12345678", 0}, {"b.csv", "123", http.StatusRequestEntityTooLarge}, {"b.csv", "12", 0},
+		{"a.csv", "123456", 0}, {"a.csv", "12345678", 0}, {"b.csv", "123", http.StatusInsufficientStorage}, {"b.csv", "12", 0},
 	} {
 		if err := put(c.name, c.text); status(err) != c.want {
 			t.Errorf("%d bytes of %s: %v; want status %d", len(c.text), c.name, err, c.want)
