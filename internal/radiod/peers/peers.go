@@ -27,11 +27,14 @@ const (
 	// restarted.
 	retryAfter = 300 * time.Millisecond
 	// rekeyAfter is the age at which a session is replaced. The old one is kept for datagrams under way.
-	rekeyAfter   = 20 * time.Minute
-	keepSession  = 10 * time.Second
-	queueLength  = 1024
-	minimumMTU   = 576
-	handshakeMax = 50 // per second, from all hosts together
+	rekeyAfter  = 20 * time.Minute
+	keepSession = 10 * time.Second
+	queueLength = 1024
+	minimumMTU  = 576
+	// handshakesPerPeer may begin each second: a peer begins one every 300 ms. strangersMax is for all other addresses
+	// together, from which a peer with several addresses may come.
+	handshakesPerPeer = 10
+	strangersMax      = 50
 	// ipOverhead of a datagram: UDP's header and IPv6's, the longer one.
 	ipOverhead = 8 + 40
 	// complainEvery is the time between two complaints of handshakes with one peer in the log.
@@ -86,8 +89,8 @@ type Address struct {
 // Peers of this host.
 type Peers struct {
 	Options
-	handshakes *rate.Limiter
-	rejected   atomic.Uint64
+	strangers *rate.Limiter
+	rejected  atomic.Uint64
 
 	mu       sync.Mutex
 	peers    map[string]*Peer
@@ -110,15 +113,16 @@ type Peer struct {
 	partRoom   atomic.Int64 // for a part in a datagram
 
 	// The rest is protected by the owner's lock.
-	address   netip.AddrPort
-	key       Key
-	current   *session
-	handshake *initiation
-	filter    clockFilter
-	heard     int64 // by Now
-	heardAt   int64 // by Realtime
-	since     int64
-	isLost    bool
+	address    netip.AddrPort
+	key        Key
+	handshakes *rate.Limiter
+	current    *session
+	handshake  *initiation
+	filter     clockFilter
+	heard      int64 // by Now
+	heardAt    int64 // by Realtime
+	since      int64
+	isLost     bool
 	// complaints of handshakes that cannot begin, which are tried 20 times a second.
 	complaints rate.Sometimes
 }
@@ -128,7 +132,7 @@ func New(options Options) *Peers {
 	if options.MTU == nil {
 		options.MTU = pathMTU
 	}
-	return &Peers{Options: options, handshakes: rate.NewLimiter(handshakeMax, handshakeMax), peers: map[string]*Peer{}, byKey: map[Key]*Peer{}, sessions: map[uint32]*session{}}
+	return &Peers{Options: options, strangers: rate.NewLimiter(strangersMax, strangersMax), peers: map[string]*Peer{}, byKey: map[Key]*Peer{}, sessions: map[uint32]*session{}}
 }
 
 // Listen opens the connection for an address.
@@ -190,7 +194,7 @@ func (p *Peers) Set(all map[string]Address) {
 		peer := p.peers[host]
 		if peer == nil {
 			peer = &Peer{host: host, owner: p, initiator: p.Host < host, queue: make(chan []byte, queueLength),
-				buffers: make(chan []byte, queueLength), removed: make(chan struct{}), complaints: rate.Sometimes{Interval: complainEvery}}
+				buffers: make(chan []byte, queueLength), removed: make(chan struct{}), handshakes: rate.NewLimiter(handshakesPerPeer, handshakesPerPeer), complaints: rate.Sometimes{Interval: complainEvery}}
 			p.peers[host] = peer
 			go peer.run()
 		}
@@ -250,7 +254,7 @@ func (p *Peers) Run(ctx context.Context) error {
 		if err != nil {
 			continue // such as an ICMP message that the port is closed: the peer is lost then
 		}
-		if err := p.handleDatagram(buffer[:n], plain, p.Now()); err != nil {
+		if err := p.handleDatagram(buffer[:n], plain, from, p.Now()); err != nil {
 			p.rejected.Add(1)
 			p.Log.Debug("datagram rejected", "from", from, "error", err)
 		}
@@ -259,12 +263,12 @@ func (p *Peers) Run(ctx context.Context) error {
 
 var errShort = errors.New("datagram: it is too short")
 
-func (p *Peers) handleDatagram(datagram, plain []byte, now int64) error {
+func (p *Peers) handleDatagram(datagram, plain []byte, from netip.AddrPort, now int64) error {
 	switch {
 	case len(datagram) < 5:
 		return errShort
 	case datagram[0] == datagramInitiation:
-		return p.respond(datagram, now)
+		return p.respond(datagram, from, now)
 	case datagram[0] == datagramResponse:
 		return p.complete(datagram, now)
 	case datagram[0] != datagramData || len(datagram) < dataHeader+tagLength+1:

@@ -190,6 +190,38 @@ func TestMessagesOfAllSizesArriveInDatagramsBelowTheMTU(t *testing.T) {
 	}
 }
 
+func TestJunkFromAnotherAddressKeepsNoHostFromConnecting(t *testing.T) {
+	e, hosts := &testNetwork{}, [2]*Peers{}
+	var addresses [2]Address
+	for i := range hosts {
+		key, err := NewPrivateKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := e.open(byte(i + 1))
+		zero := func() int64 { return 0 }
+		hosts[i] = New(Options{Host: fmt.Sprintf("host-%d", i+1), Key: key, Conn: c, Now: zero, Realtime: zero, MTU: func(netip.AddrPort) int { return 1400 }})
+		defer hosts[i].Set(nil)
+		addresses[i] = Address{c.address, key.Public()}
+	}
+	junk, plain := append([]byte{datagramInitiation}, make([]byte, 100)...), make([]byte, 65536)
+	hosts[1].Set(map[string]Address{"host-1": addresses[0]})
+	for range 10 * strangersMax {
+		if hosts[1].handleDatagram(junk, plain, netip.MustParseAddrPort("10.0.0.66:9601"), 0) == nil {
+			t.Fatal("junk was taken")
+		}
+	}
+	hosts[0].Set(map[string]Address{"host-2": addresses[1]})
+	datagram := make([]byte, 65536)
+	n, from, err := hosts[1].Conn.ReadFromUDPAddrPort(datagram)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hosts[1].handleDatagram(datagram[:n], plain, from, 0); err != nil {
+		t.Errorf("the peer's handshake after junk: %v", err)
+	}
+}
+
 func TestSessionsFormAndClocksAreKnownOverALossyPath(t *testing.T) {
 	e := &testNetwork{loss: 0.3}
 	a, b := start(t, e, 1, nil), start(t, e, 2, nil)
@@ -304,7 +336,7 @@ func FuzzTake(f *testing.F) {
 		p := New(Options{Host: "h", Key: key, Conn: (&testNetwork{}).open(1), Now: func() int64 { return 0 }, Realtime: func() int64 { return 0 }})
 		p.Set(map[string]Address{"a": {netip.MustParseAddrPort("10.0.0.9:1"), Key{1}}})
 		defer p.Set(nil)
-		if err := p.handleDatagram(datagram, make([]byte, 65536), 0); err == nil {
+		if err := p.handleDatagram(datagram, make([]byte, 65536), netip.AddrPort{}, 0); err == nil {
 			t.Errorf("%x was taken", datagram)
 		}
 	})

@@ -5,9 +5,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync/atomic"
+	"time"
 
 	"github.com/flynn/noise"
+	"golang.org/x/time/rate"
 )
 
 // KeyLength of X25519 keys in bytes.
@@ -143,9 +146,21 @@ func (p *Peers) initiate(peer *Peer, now int64) error {
 	return nil
 }
 
+// limiterOf is for the handshakes that come from an address: whoever has another one keeps no peer from connecting.
+func (p *Peers) limiterOf(from netip.AddrPort) *rate.Limiter {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, peer := range p.peers {
+		if peer.address.Addr().Unmap() == from.Addr().Unmap() {
+			return peer.handshakes
+		}
+	}
+	return p.strangers
+}
+
 // respond answers a handshake of a peer with a known key.
-func (p *Peers) respond(datagram []byte, now int64) error {
-	if !p.handshakes.Allow() {
+func (p *Peers) respond(datagram []byte, from netip.AddrPort, now int64) error {
+	if !p.limiterOf(from).AllowN(time.Unix(0, now), 1) {
 		return errors.New("handshake: too many a second")
 	}
 	state, err := p.handshake(false, nil)
