@@ -313,7 +313,7 @@ func (a *Agent) checkCongestionControl(wanted string) error {
 	}
 	if has := read("tcp_congestion_control"); has != wanted {
 		return fmt.Errorf("tcpCongestionControl: the kernel did not take %s and has %s: it knows %s, and allows programs %s; take one of these, or have "+
-			"the administrator load and allow %[1]s (docs/how-to/describe-links.md)", wanted, has, read("tcp_available_congestion_control"), read("tcp_allowed_congestion_control"))
+			"the administrator add %[1]s to the chart's radiod.tcpCongestionControls", wanted, has, read("tcp_available_congestion_control"), read("tcp_allowed_congestion_control"))
 	}
 	return nil
 }

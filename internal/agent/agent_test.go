@@ -308,7 +308,7 @@ func TestACommandThatDoesNotExistFailsTheAgentBeforeTheRunBegins(t *testing.T) {
 func TestAnotherCongestionControlThanTheExperimentsFailsTheAgentBeforeTheRunBegins(t *testing.T) {
 	t.Parallel()
 	for wanted, want := range map[string]string{"bbr": "", "": "", "vegas": "app bft on node nor: tcpCongestionControl: the kernel did not take vegas and has bbr: it knows " +
-		"reno, bbr, cubic, and allows programs reno, bbr; take one of these, or have the administrator load and allow vegas (docs/how-to/describe-links.md)"} {
+		"reno, bbr, cubic, and allows programs reno, bbr; take one of these, or have the administrator add vegas to the chart's radiod.tcpCongestionControls"} {
 		t.Run(wanted, func(t *testing.T) {
 			t.Parallel()
 			s := newFakeServer(t)

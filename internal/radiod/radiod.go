@@ -55,6 +55,8 @@ type Options struct {
 	CaptureSpoolBytes int64
 	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
 	Scrapers []types.NamespacedName
+	// CongestionControls of TCP that nodes may choose beside those that the host allows already.
+	CongestionControls []string
 	// HostIP is the address at which other hosts reach this one, at PeerPort.
 	HostIP   string
 	PeerPort int
@@ -83,6 +85,7 @@ func ParseOptions(arguments []string) (Options, error) {
 	flags.IntVar(&o.Realtime, "realtime", 0, "priority 1 to 99 of the event loops under SCHED_FIFO; 0 for the normal scheduler")
 	scrapers := flags.String("app-metrics-readers", "", "comma-separated NAMESPACE/SERVICE whose pods may read the metrics of nodes' apps; none by default")
 	spool := flags.String("capture-spool", "512Mi", "bytes of captures that may wait for the archive in the state folder; frames without room are dropped and counted")
+	controls := flags.String("tcp-congestion-controls", "", "comma-separated TCP congestion controls that nodes may choose, beside those that the host allows already")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}
@@ -91,7 +94,9 @@ func ParseOptions(arguments []string) (Options, error) {
 		return o, fmt.Errorf("--capture-spool %q: want bytes such as 512Mi: %w", *spool, err)
 	}
 	o.CaptureSpoolBytes = room.Value()
-	for _, text := range strings.FieldsFunc(*scrapers, func(r rune) bool { return r == ',' }) {
+	isComma := func(r rune) bool { return r == ',' }
+	o.CongestionControls = strings.FieldsFunc(*controls, isComma)
+	for _, text := range strings.FieldsFunc(*scrapers, isComma) {
 		namespace, name, found := strings.Cut(text, "/")
 		if !found || namespace == "" || name == "" {
 			return o, fmt.Errorf("--app-metrics-readers %q: want NAMESPACE/SERVICE, such as monitoring/prometheus-operated", text)
@@ -206,7 +211,7 @@ func serve(ctx context.Context, log *slog.Logger, o Options, plane *dataplane.Cl
 		return err
 	}
 	options := worker.Options{Host: o.Host, StateDirectory: o.StateDirectory, Plane: plane, Loops: o.Loops, Keeper: keeper,
-		Finder: netns.Finder{}, Log: log, Recorder: sampler, Captures: captures, Changed: cluster.ChangedBy(&api)}
+		Finder: netns.Finder{}, CongestionControls: o.CongestionControls, Log: log, Recorder: sampler, Captures: captures, Changed: cluster.ChangedBy(&api)}
 	if archive != nil {
 		options.Scenarios = archive
 	}

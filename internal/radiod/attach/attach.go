@@ -66,7 +66,9 @@ type Options struct {
 	Record func(runUID string, gaps []runapi.RadioGap) error
 	// Changed is called when the attachments of a network have changed, or their trouble.
 	Changed func(networkUID string)
-	Log     *slog.Logger
+	// CongestionControls: see podradio.Options.
+	CongestionControls []string
+	Log                *slog.Logger
 }
 
 // attachmentFiles and counterFiles are kinds of files in the state folder. Counters are not JSON, despite their names.
@@ -122,7 +124,8 @@ func New(o Options) (*Attachments, error) {
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "vignette_radio_attach_seconds", Help: "Time to attach a pod to a radio network.",
 		Buckets: []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}})
 	m := &Attachments{Options: o, instance: instance, took: took, refused: cache.NewExpiring(), radios: map[membership.Key]*Radio{}, missing: map[membership.Key]*missing{}}
-	m.interfaces = &podradio.Interfaces{Options: podradio.Options{Keeper: o.Keeper, Finder: o.Finder, Rules: o.Rules, Indexes: m.indexes, Log: o.Log}}
+	m.interfaces = &podradio.Interfaces{Options: podradio.Options{Keeper: o.Keeper, Finder: o.Finder, Rules: o.Rules, Indexes: m.indexes,
+		CongestionControls: o.CongestionControls, Log: o.Log}}
 	return m, nil
 }
 

@@ -239,12 +239,29 @@ func setCongestionControl(root, name string) error {
 	return nil
 }
 
+// CheckCongestionControl refuses one that nodes may not choose: it is neither allowed on this host already, nor in others.
+func CheckCongestionControl(name string, others []string) error {
+	return checkCongestionControl(procSysNet, name, others)
+}
+
+func checkCongestionControl(root, name string, others []string) error {
+	text, _ := os.ReadFile(filepath.Join(root, allowedCongestionControls)) // unreadable: the others remain
+	allowed := strings.Fields(string(text))
+	if slices.Contains(allowed, name) || slices.Contains(others, name) {
+		return nil
+	}
+	return fmt.Errorf("tcpCongestionControl is %q: want one that this host allows (%s), or of the chart's radiod.tcpCongestionControls (%s)",
+		name, strings.Join(allowed, ", "), strings.Join(others, ", "))
+}
+
+const allowedCongestionControls = "ipv4/tcp_allowed_congestion_control"
+
 // AllowCongestionControl adds one to those that unprivileged programs on this host, and so its pods, may
 // choose. It needs the host's network namespace.
 func AllowCongestionControl(name string) error { return allowCongestionControl(procSysNet, name) }
 
 func allowCongestionControl(root, name string) error {
-	path := filepath.Join(root, "ipv4/tcp_allowed_congestion_control")
+	path := filepath.Join(root, allowedCongestionControls)
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return fmt.Errorf("allow TCP congestion control %s: %w", name, err)

@@ -1,6 +1,7 @@
 package podnet
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -129,6 +130,24 @@ func TestParseInterfaceNamesWhatIsWrong(t *testing.T) {
 	for name, c := range map[string][2]string{"mac": {"02:02", "198.18.9.1/24"}, "address": {"02:02:00:00:00:01", "198.18.9.1"}} {
 		if _, err := ParseInterface("vhf", c[0], c[1], 1500, true); err == nil || !strings.Contains(err.Error(), name) || !strings.Contains(err.Error(), "want") {
 			t.Errorf("bad %s: error %v; want one that names it and says what would be right", name, err)
+		}
+	}
+}
+
+func TestNodesMayChooseTheHostsCongestionControlsAndThoseOfTheChart(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, allowedCongestionControls)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte("reno bbr\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"reno": "", "cubic": "",
+		"vegas": `tcpCongestionControl is "vegas": want one that this host allows (reno, bbr), or of the chart's radiod.tcpCongestionControls (cubic)`} {
+		got := ""
+		if err := checkCongestionControl(root, name, []string{"cubic"}); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %q; want %q", name, got, want)
 		}
 	}
 }

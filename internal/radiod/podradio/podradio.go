@@ -37,7 +37,9 @@ type Options struct {
 	Rules  Rules
 	// Indexes are those of the radios in a namespace.
 	Indexes func(netns.Identity) []int
-	Log     *slog.Logger
+	// CongestionControls of TCP that pods may choose beside those that the host allows already.
+	CongestionControls []string
+	Log                *slog.Logger
 }
 
 // Interfaces of the host's radios.
@@ -145,7 +147,7 @@ func (a *Radio) IsIntact(namespace *os.File) bool {
 	}) == nil
 }
 
-// setCongestionControl sets TCP's congestion control in a pod. The settings show a refusal by the kernel. The
+// setCongestionControl sets TCP's congestion control in a pod. The settings show a refusal. The
 // node's agent checks them and fails the run.
 func (m *Interfaces) setCongestionControl(a *Radio, namespace *os.File) {
 	wanted := a.CongestionControl
@@ -153,8 +155,11 @@ func (m *Interfaces) setCongestionControl(a *Radio, namespace *os.File) {
 		return
 	}
 	set := func() error { return netns.Do(namespace, func() error { return podnet.SetCongestionControl(wanted) }) }
-	err := set()
-	if err != nil && podnet.AllowCongestionControl(wanted) == nil {
+	err := podnet.CheckCongestionControl(wanted, m.CongestionControls) // first, as the kernel loads a module for any name
+	if err == nil {
+		err = set()
+	}
+	if err != nil && slices.Contains(m.CongestionControls, wanted) && podnet.AllowCongestionControl(wanted) == nil {
 		err = set()
 	}
 	if err != nil {

@@ -744,6 +744,27 @@ func TestNodesHaveTheCongestionControlThatTheExperimentAsksFor(t *testing.T) {
 	}
 }
 
+func TestACongestionControlThatNodesMayNotChooseIsNotAllowedOnTheHost(t *testing.T) {
+	const folder = "/proc/sys/net/ipv4/"
+	read := func(name string) []string {
+		text, _ := os.ReadFile(folder + name)
+		return strings.Fields(string(text))
+	}
+	before := read("tcp_allowed_congestion_control")
+	other := slices.DeleteFunc(read("tcp_available_congestion_control"), func(name string) bool { return slices.Contains(before, name) })
+	if len(before) == 0 || len(other) == 0 {
+		t.Skip("this host allows every congestion control that it has")
+	}
+	m := newManager(t)
+	n := networkOf("run", "vhf", "pod-1")
+	n.Spec.TCPCongestionControl = other[0]
+	set(t, m, n)
+	newPod(t, "pod-1").attach(t, m, "vhf")
+	if now := read("tcp_allowed_congestion_control"); !slices.Equal(now, before) {
+		t.Errorf("the host allows %q; want %q as before", now, before)
+	}
+}
+
 func TestARefusalIsInTheStatusOfTheHost(t *testing.T) {
 	m := newManager(t)
 	n := networkOf("run", "vhf", "pod-1")

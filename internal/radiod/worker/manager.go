@@ -51,7 +51,9 @@ type Options struct {
 	Loops  int
 	Keeper podradio.Keeper
 	Finder netns.Finder
-	Log    *slog.Logger
+	// CongestionControls: see podradio.Options.
+	CongestionControls []string
+	Log                *slog.Logger
 	// Scenarios has compiled scenarios; nil without a server.
 	Scenarios library.Store
 	// Captures records frames at the attachments' radios; nil for no captures.
@@ -95,7 +97,7 @@ func NewManager(options Options) (*Manager, error) {
 	}
 	pods := attach.NewPodLocks()
 	m.rules = isolation.New(isolation.Options{Attachments: m.members.Attachments, Find: m.find, LockPod: pods.Lock})
-	m.Attachments, err = attach.New(attach.Options{Folder: folder, Keeper: m.Keeper, Finder: &m.Finder, Members: m.members, Networks: m.Networks, Rules: m.rules,
+	m.Attachments, err = attach.New(attach.Options{Folder: folder, Keeper: m.Keeper, Finder: &m.Finder, CongestionControls: m.CongestionControls, Members: m.members, Networks: m.Networks, Rules: m.rules,
 		LockPod: pods.Lock, Record: func(run string, gaps []runapi.RadioGap) error { return m.Options.Recorder.Record(run, gaps, nil) }, Changed: m.changed, Log: m.Log})
 	if err != nil {
 		return nil, err
