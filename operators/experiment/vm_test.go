@@ -221,6 +221,26 @@ func TestAVirtualMachineIsAMemberByItsLaunchersUID(t *testing.T) {
 	}
 }
 
+func TestARunThatOutlastsItsGuestsTokensFailsBeforeItBegins(t *testing.T) {
+	w := machineWorld(t)
+	w.tokenLifetime = 10 * time.Minute
+	status := w.untilFinished().Status
+	if status.T0 != nil || status.Phase != v1alpha1.PhaseFailed || !strings.Contains(status.Message, "the cluster gives virtual machines tokens for 10m0s only: make the run shorter") {
+		t.Errorf("phase %s, T0 %v, message %q; want it failed for the tokens before T0", status.Phase, status.T0, status.Message)
+	}
+}
+
+func TestALiveClusterTellsWhenItsGuestsLoseTheServer(t *testing.T) {
+	w := machineWorld(t, liveCluster)
+	w.tokenLifetime = 24 * time.Hour
+	w.untilPhase(v1alpha1.PhaseRunning)
+	if texts := w.recorded(); !slices.ContainsFunc(texts, func(text string) bool {
+		return strings.Contains(text, "virtual machines lose the server on") && strings.Contains(text, "tokens for 24h0m0s")
+	}) {
+		t.Errorf("events %q; want one that tells the end", texts)
+	}
+}
+
 func TestAGuestFindsTheServerWithoutTheClustersNameserver(t *testing.T) {
 	w := machineWorld(t)
 	w.untilPhase(v1alpha1.PhaseRunning)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -63,7 +64,9 @@ type world struct {
 	reconciler *Reconciler
 	server     *server
 	events     *record.FakeRecorder
-	key        types.NamespacedName
+	// tokenLifetime is what the API server grants; without end if 0.
+	tokenLifetime time.Duration
+	key           types.NamespacedName
 	// mirror is between the operator and the API server in sweeps, elsewhere nil.
 	mirror *mirror
 	// options of the operator.
@@ -233,6 +236,13 @@ func (w *world) restart() {
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 			return w.write(fmt.Sprintf("patch %s of %T %s", sub, o, o.GetName()), func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, o, what client.Object, opts ...client.SubResourceCreateOption) error {
+			err := c.SubResource(sub).Create(ctx, o, what, opts...)
+			if request, isToken := what.(*authenticationv1.TokenRequest); isToken && w.tokenLifetime > 0 {
+				request.Status.ExpirationTimestamp = metav1.NewTime(w.clock.Now().Add(w.tokenLifetime))
+			}
+			return err
 		},
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			return w.unlessKilled(func() error { return c.Get(ctx, key, o, opts...) })

@@ -158,7 +158,26 @@ func (p *Provisioner) guestSecret(ctx context.Context, s *scope.Scope, node topo
 	if err := p.Objects.Client.SubResource("token").Create(ctx, account, request); err != nil {
 		return nil, fmt.Errorf("token for the guest of node %s: %w", node.Name, err)
 	}
+	if checkTokenEnd(s, request.Status.ExpirationTimestamp.Time); s.JustFailed {
+		return nil, nil
+	}
 	return render.GuestSecret(s.RenderInput(), vm, node, file, request.Status.Token), nil
+}
+
+// checkTokenEnd fails a run that lasts longer than the guests' tokens, and names the end of a live cluster's tokens:
+// an API server may grant less than what was asked for.
+func checkTokenEnd(s *scope.Scope, end time.Time) {
+	granted := end.Sub(s.Now)
+	if s.Timeline.Live() {
+		s.WarnOnce(scope.ReasonGuestTokenEnds, "virtual machines lose the server on %s: the cluster gives them tokens for %s, which are not renewed. "+
+			"What they log later is not archived: stop the experiment before, or make it anew", end.UTC().Format("2006-01-02 15:04 MST"), granted.Round(time.Hour))
+		return
+	}
+	needed := s.Timeline.End(nil) + s.Experiment.Spec.Drain.Max.Std() + minTokenLifetime
+	if granted < needed {
+		s.Fail(scope.ReasonGuestTokenEnds, "the run needs %s with its start and its drain, and the cluster gives virtual machines tokens for %s only: make the run "+
+			"shorter, or have the administrator raise the API server's service-account-max-token-expiration", needed.Round(time.Minute), granted.Round(time.Minute))
+	}
 }
 
 // tokenLifetime is the lifetime of a guest's token, which must last for the run because the token on its disk is never

@@ -76,6 +76,8 @@ const (
 	ReasonRadioNetworkChanged = "RadioNetworkChanged"
 	ReasonRadioRefused        = "RadioRefused"
 	ReasonArchiveFull         = "ArchiveFull"
+	// ReasonGuestTokenEnds means that the tokens of virtual machines end before the run, or when they do in a live cluster.
+	ReasonGuestTokenEnds = "GuestTokenEnds"
 	// ReasonEvicted means that Kueue has evicted a started run.
 	ReasonEvicted = "Evicted"
 )

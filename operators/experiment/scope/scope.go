@@ -137,6 +137,14 @@ func (s *Scope) WarningEvent(reason, format string, args ...any) {
 	s.Events = append(s.Events, Event{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)})
 }
 
+// WarnOnce adds a warning, unless this reconciliation has the same already.
+func (s *Scope) WarnOnce(reason, format string, args ...any) {
+	event := Event{corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...)}
+	if !slices.Contains(s.Events, event) {
+		s.Events = append(s.Events, event)
+	}
+}
+
 // AddFinding adds an error for which the experiment is not accepted.
 func (s *Scope) AddFinding(reason string, err *field.Error) {
 	s.Findings = append(s.Findings, Finding{reason, err.Error()})
