@@ -50,13 +50,6 @@ func (s *store[T]) get(name string, now time.Time) (value T, found bool) {
 	return entry.value, true
 }
 
-// take an entry, which is gone then.
-func (s *store[T]) take(name string, now time.Time) (value T, found bool) {
-	value, found = s.get(name, now)
-	s.remove(name)
-	return value, found
-}
-
 func (s *store[T]) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,15 +48,15 @@ const (
 	sessionLifetime = 12 * time.Hour
 	// refreshAhead of a token's end another one is fetched.
 	refreshAhead = time.Minute
-	// Sessions and logins beyond these numbers end the oldest ones.
-	maxSessions, maxLogins = 2000, 500
+	// maxSessions beyond which the oldest one ends.
+	maxSessions = 2000
 )
 
 // Team is the Access of many users. A session is in memory: a new start asks the issuer again.
 type Team struct {
 	config   TeamConfig
 	origin   string
-	logins   *store[*pendingLogin]
+	logins   *loginSeal
 	sessions *store[*teamSession]
 	now      func() time.Time
 
@@ -64,9 +64,6 @@ type Team struct {
 	// provider is nil until the issuer has answered.
 	provider *oidc.Provider
 }
-
-// pendingLogin is a login that the issuer has not confirmed yet.
-type pendingLogin struct{ state, nonce, verifier, to string }
 
 // teamSession is a user who is logged in.
 type teamSession struct {
@@ -98,10 +95,11 @@ func NewTeam(config TeamConfig) (*Team, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	t := &Team{
-		config: config, origin: origin, now: time.Now,
-		logins: newStore[*pendingLogin](maxLogins, loginLifetime), sessions: newStore[*teamSession](maxSessions, sessionLifetime),
+	logins, err := newLoginSeal()
+	if err != nil {
+		return nil, err
 	}
+	t := &Team{config: config, origin: origin, now: time.Now, logins: logins, sessions: newStore[*teamSession](maxSessions, sessionLifetime)}
 	t.sessions.ended = func(session *teamSession) { session.end() }
 	return t, nil
 }
@@ -147,12 +145,15 @@ func (t *Team) begin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	login := &pendingLogin{randomText(), randomText(), oauth2.GenerateVerifier(), localPath(r.URL.Query().Get("to"))}
-	id := t.logins.add(login, t.now())
+	login := pendingLogin{randomText(), randomText(), oauth2.GenerateVerifier(), localPath(r.URL.Query().Get("to")), t.now().Add(loginLifetime)}
+	sealed, err := t.logins.seal(login)
+	if err != nil {
+		return err
+	}
 	// Lax, as the issuer's page sends the browser back.
-	setCookie(w, loginCookie, id, http.SameSiteLaxMode, loginLifetime)
+	setCookie(w, loginCookie, sealed, http.SameSiteLaxMode, loginLifetime)
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, asking.AuthCodeURL(login.state, oidc.Nonce(login.nonce), oauth2.S256ChallengeOption(login.verifier)), http.StatusSeeOther)
+	http.Redirect(w, r, asking.AuthCodeURL(login.State, oidc.Nonce(login.Nonce), oauth2.S256ChallengeOption(login.Verifier)), http.StatusSeeOther)
 	return nil
 }
 
@@ -174,10 +175,11 @@ func (t *Team) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return again("as it took too long or began in another browser")
 	}
-	login, found := t.logins.take(cookie.Value, t.now())
+	setCookie(w, loginCookie, "", http.SameSiteLaxMode, -time.Second) // one try
+	login, found := t.logins.open(cookie.Value, t.now())
 	query := r.URL.Query()
 	switch {
-	case !found || !equal(query.Get("state"), login.state):
+	case !found || !equal(query.Get("state"), login.State):
 		return again("as it took too long or began in another browser")
 	case query.Get("error") != "":
 		t.config.Log.Warn("the login service refused a login", "issuer", t.config.Issuer, "error", query.Get("error"), "description", query.Get("error_description"))
@@ -187,20 +189,19 @@ func (t *Team) complete(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	tokens, err := asking.Exchange(t.context(r.Context()), query.Get("code"), oauth2.VerifierOption(login.verifier))
+	tokens, err := asking.Exchange(t.context(r.Context()), query.Get("code"), oauth2.VerifierOption(login.Verifier))
 	if err != nil {
 		t.config.Log.Error("the login service did not confirm a login", "issuer", t.config.Issuer, "error", err)
 		return again("as the login service did not confirm it")
 	}
-	session, err := t.newSession(r.Context(), tokens, login.nonce)
+	session, err := t.newSession(r.Context(), tokens, login.Nonce)
 	if err != nil {
 		t.config.Log.Error("the login service's token is not for this console", "issuer", t.config.Issuer, "error", err)
 		return again("as the login service's token is not for this console")
 	}
-	setCookie(w, loginCookie, "", http.SameSiteLaxMode, -time.Second)
 	setCookie(w, sessionCookie, t.sessions.add(session.begin(), t.now()), http.SameSiteStrictMode, sessionLifetime)
 	w.Header().Set("Cache-Control", "no-store")
-	http.Redirect(w, r, login.to, http.StatusSeeOther)
+	http.Redirect(w, r, login.To, http.StatusSeeOther)
 	return nil
 }
 

@@ -242,13 +242,60 @@ func TestALoginThatBeganElsewhereIsRefused(t *testing.T) {
 	begun := s.get("/console/v1/login")
 	confirmed := s.follow(begun.header.Get("Location")).header.Get("Location")
 	for _, address := range []string{strings.Replace(confirmed, "state=", "state=x", 1), confirmed} { // the first try uses the login up
-		if answer := s.follow(address); answer.status != http.StatusBadRequest || !strings.Contains(answer.problem(), "try again") || answer.header.Get("Set-Cookie") != "" {
+		if answer := s.follow(address); answer.status != http.StatusBadRequest || !strings.Contains(answer.problem(), "try again") || strings.Contains(strings.Join(answer.header.Values("Set-Cookie"), " "), sessionCookie+"=") {
 			t.Errorf("%s: %d %s", address, answer.status, answer.body)
 		}
 	}
 	other := startTeam(t, i)
 	if answer := other.get(strings.TrimPrefix(confirmed, s.origin)); answer.status != http.StatusBadRequest {
 		t.Errorf("in another browser: %d", answer.status)
+	}
+}
+
+func TestOthersLoginsKeepNobodyFromCompletingTheirs(t *testing.T) {
+	i := startIssuer(t)
+	s := startTeam(t, i)
+	begun := s.get("/console/v1/login")
+	for range 600 {
+		begin := httptest.NewRequest(http.MethodGet, loginPath, http.NoBody)
+		if err := s.team.begin(httptest.NewRecorder(), begin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	confirmed := s.follow(begun.header.Get("Location")).header.Get("Location")
+	if answer := s.follow(confirmed); answer.status != http.StatusSeeOther {
+		t.Errorf("%d %s; want the login completed", answer.status, answer.body)
+	}
+}
+
+func TestALoginCookieIsRefusedLateOrChanged(t *testing.T) {
+	seal, err := newLoginSeal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	sealed, err := seal.seal(pendingLogin{State: "s", To: "/" + strings.Repeat("x", 5000), Until: now.Add(loginLifetime)})
+	if err != nil || len(sealed) > 4000 {
+		t.Fatalf("%d bytes, %v; want a cookie below 4 KiB", len(sealed), err)
+	}
+	if login, ok := seal.open(sealed, now); !ok || login.State != "s" || login.To != "/" {
+		t.Errorf("%+v, %v; want the login, which leads home", login, ok)
+	}
+	changed := []byte(sealed)
+	changed[20] ^= 1
+	other, err := newLoginSeal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, ok := range map[string]func() bool{
+		"late":                       func() bool { _, ok := seal.open(sealed, now.Add(loginLifetime)); return ok },
+		"changed":                    func() bool { _, ok := seal.open(string(changed), now); return ok },
+		"of another console":         func() bool { _, ok := other.open(sealed, now); return ok },
+		"no cookie of the console's": func() bool { _, ok := seal.open("x", now); return ok },
+	} {
+		if ok() {
+			t.Errorf("a cookie that is %s is taken", what)
+		}
 	}
 }
 
@@ -483,7 +530,7 @@ func TestEntriesThatAreGoneTakeNoRoomOfTheOthers(t *testing.T) {
 	s, now := newStore[int](3, time.Minute), time.Now()
 	first := s.add(1, now)
 	for range 10 {
-		s.take(s.add(2, now), now)
+		s.remove(s.add(2, now))
 	}
 	if _, found := s.get(first, now); !found || len(s.order) != 1 {
 		t.Errorf("the first: %v, %d names; want it alone", found, len(s.order))
