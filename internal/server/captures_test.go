@@ -317,14 +317,19 @@ func TestFollowersThatGoLeaveRoomForOthersAndADeletedRunEndsThem(t *testing.T) {
 		return l.as("admin").Follow(ctx, runUID, "logs/nor/bft/stdout-1.log", 0)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	for i := range maxFollowers {
+	for i := range maxFollowersOfUser {
 		if _, err := follow(ctx); err != nil {
 			t.Fatalf("follower %d: %v", i, err)
 		}
 	}
-	if _, err := follow(context.Background()); status(err) != http.StatusServiceUnavailable {
-		t.Errorf("one more: %v, want it refused", err)
+	if _, err := follow(context.Background()); status(err) != http.StatusTooManyRequests {
+		t.Errorf("one more of this user: %v, want it refused", err)
 	}
+	other, err := l.as("viewer").Follow(ctx, runUID, "logs/nor/bft/stdout-1.log", 0)
+	if err != nil {
+		t.Fatalf("another user: %v", err)
+	}
+	defer other.Close()
 	cancel()
 	var last io.ReadCloser
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
@@ -370,6 +375,22 @@ func TestCapturesLeaveRoomInTheQuotaForLogs(t *testing.T) {
 		t.Errorf("a capture of %d bytes in a quota of 4000: %v; want 507 that says it is the quota", len(captureBytes(25)), err)
 	}
 	l.log("nor", "bft", "stdout-1.log", strings.Repeat("x", 3900))
+}
+
+func TestFollowersAreBoundedInTotal(t *testing.T) {
+	f := followers{byUser: map[string]int{}}
+	for i := range maxFollowers {
+		if err := f.add(strconv.Itoa(i)); err != nil {
+			t.Fatalf("follower %d: %v", i, err)
+		}
+	}
+	if err := f.add("one more"); err == nil {
+		t.Error("one more is taken")
+	}
+	f.remove("0")
+	if err := f.add("one more"); err != nil {
+		t.Errorf("after one has gone: %v", err)
+	}
 }
 
 func TestADamagedRecordStopsNeitherTheServerNorItsRun(t *testing.T) {

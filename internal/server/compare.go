@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"vignette.dev/vignette/internal/archive"
@@ -36,6 +38,10 @@ var comparisonTypes = map[string]string{
 // comparer sends comparisons to the analysis beside the server, over a Unix socket. The analysis reads the same archive.
 type comparer struct {
 	client http.Client
+
+	mu sync.Mutex
+	// busy namespaces have a comparison that runs or waits.
+	busy map[string]bool
 }
 
 // newComparer returns nil if there is no analysis beside the server.
@@ -49,7 +55,30 @@ func newComparer(socket string, limit time.Duration) *comparer {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
-	return &comparer{http.Client{Timeout: limit, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}}
+	client := http.Client{Timeout: limit, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
+	return &comparer{client: client, busy: map[string]bool{}}
+}
+
+// begin a comparison of runs, each with its namespace first. A namespace has one at a time, so that no team's fill the queue.
+func (c *comparer) begin(runs []string) (end func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	namespaces := map[string]bool{}
+	for _, run := range runs {
+		namespace, _, _ := strings.Cut(run, "/")
+		if c.busy[namespace] {
+			return nil, statusErrorf(http.StatusTooManyRequests, "another comparison of runs of namespace %s runs or waits: try again when it has ended", namespace)
+		}
+		namespaces[namespace] = true
+	}
+	maps.Copy(c.busy, namespaces)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for namespace := range namespaces {
+			delete(c.busy, namespace)
+		}
+	}, nil
 }
 
 func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity) error {
@@ -81,6 +110,11 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 		return statusErrorf(http.StatusNotImplemented, "this platform compares no runs: the chart's value server.analysis.enabled is false. "+
 			"Downloaded runs are compared by: python3 -m vignette_analysis compare DIR DIR")
 	}
+	end, err := s.comparer.begin(query["run"])
+	if err != nil {
+		return err
+	}
+	defer end()
 	text, err := s.comparer.compare(r.Context(), query)
 	if err != nil {
 		return err

@@ -191,6 +191,43 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 	}
 }
 
+func TestATeamHasOneComparisonAtATime(t *testing.T) {
+	asked, release := make(chan struct{}, 10), make(chan struct{})
+	l := analysedRuns(t, serveAnalysis(t, func(http.ResponseWriter, *http.Request) {
+		asked <- struct{}{}
+		<-release
+	}))
+	for _, uid := range []string{"prt-1", "prt-2"} {
+		l.plan(planOfTeam("team-prt", uid))
+		if err := l.as("other-workflow").PutResult(t.Context(), uid, "results.json", strings.NewReader(`{"schemaVersion":1}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ended := make(chan error, 2)
+	begin := func(uids ...string) {
+		go func() {
+			_, err := comparison(context.Background(), l.as("admin"), "json", "", uids...)
+			ended <- err
+		}()
+		<-asked
+	}
+	begin("run-1", "run-2")
+	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-2", "run-1")
+	if status(err) != http.StatusTooManyRequests || !strings.Contains(err.Error(), "another comparison of runs of namespace team-nor runs or waits: try again when it has ended") {
+		t.Errorf("a second one: %v; want 429", err)
+	}
+	begin("prt-1", "prt-2")
+	close(release)
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2"); err != nil {
+		t.Errorf("after the first has ended: %v", err)
+	}
+}
+
 func TestAComparisonThatTakesTooLongIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

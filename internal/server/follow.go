@@ -14,11 +14,42 @@ import (
 )
 
 const (
-	// maxFollowers of all files in total.
-	maxFollowers = 256
+	// maxFollowers of all files in total, and of one user.
+	maxFollowers, maxFollowersOfUser = 256, 64
 	// followPoll is how often a follower looks again without a signal: sealing sends none.
 	followPoll = 500 * time.Millisecond
 )
+
+// followers counts them by user.
+type followers struct {
+	mu     sync.Mutex
+	total  int
+	byUser map[string]int
+}
+
+// add a follower, if there is room.
+func (f *followers) add(user string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.byUser[user] >= maxFollowersOfUser {
+		return statusErrorf(http.StatusTooManyRequests, "you follow %d files, the most of one user: end some first", maxFollowersOfUser)
+	}
+	if f.total >= maxFollowers {
+		return statusErrorf(http.StatusServiceUnavailable, "%d files are being followed, and no more can be", maxFollowers)
+	}
+	f.total++
+	f.byUser[user]++
+	return nil
+}
+
+func (f *followers) remove(user string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.total--
+	if f.byUser[user]--; f.byUser[user] == 0 {
+		delete(f.byUser, user)
+	}
+}
 
 // growthSignal wakes all who wait for logs to grow. It costs nothing while nobody waits.
 type growthSignal struct {
@@ -50,12 +81,10 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request, who Identity, ru
 	if !archive.IsLog(p) {
 		return statusErrorf(http.StatusBadRequest, "%s does not grow: only logs, radio samples and captures can be followed", p)
 	}
-	select {
-	case s.followers <- struct{}{}:
-		defer func() { <-s.followers }()
-	default:
-		return statusErrorf(http.StatusServiceUnavailable, "%d files are being followed, and no more can be", maxFollowers)
+	if err := s.followers.add(who.Username); err != nil {
+		return err
 	}
+	defer s.followers.remove(who.Username)
 	f := &follower{w: w, control: http.NewResponseController(w), run: run, path: p, offset: offset}
 	defer f.close()
 	asked := s.config.Now()

@@ -66,8 +66,8 @@ type Server struct {
 	limit, reviews limiter
 	metrics        *metrics
 	mux            *http.ServeMux
-	followers      chan struct{} // one entry for each follower
-	comparer       *comparer     // nil if runs cannot be compared
+	followers      followers
+	comparer       *comparer // nil if runs cannot be compared
 	scenarioUses   scenarioUses
 }
 
@@ -99,13 +99,12 @@ func New(config Config) (*Server, error) {
 		return nil, errors.Join(err, scenarios.Close(), store.Close())
 	}
 	s := &Server{config: config, store: store, scenarios: scenarios, runs: runs, auth: NewTokenCache(config.Authenticator, config.Now),
-		access: newAccessCache(config.Authorizer, config.Now), mux: http.NewServeMux(),
+		access: newAccessCache(config.Authorizer, config.Now), mux: http.NewServeMux(), followers: followers{byUser: map[string]int{}},
 		limit: limiter{perSecond: requestsPerSecond, burst: requestBurst}, reviews: limiter{perSecond: reviewsPerSecond, burst: reviewBurst}}
 	s.metrics = newMetrics(config.Dir, func() int { return len(runs.all()) }, scenarios.Used)
 	s.metrics.registry.MustRegister(&liveMetrics{runs: runs.all, now: config.Now}, &usageMetrics{runs: runs.all, store: store})
 	scenarios.OnDelete = s.logSpareScenario
 	s.movements = newMovements(scenarios, runs.neededScenarios)
-	s.followers = make(chan struct{}, maxFollowers)
 	s.comparer = newComparer(config.AnalysisSocket, config.ComparisonTime)
 	s.logProblems()
 	s.routes()
