@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -27,7 +28,9 @@ const (
 	// An answer of the API server is kept this long.
 	allowedLifetime = time.Minute
 	refusedLifetime = 10 * time.Second
-	// maxReaders that are remembered, and reviewsPerSecond of unknown tokens: limits for floods of tokens.
+	// readerLifetime is how long a reader's token needs no room of reviewsPerSecond.
+	readerLifetime = time.Hour
+	// maxReaders that are remembered, and reviewsPerSecond of other tokens from one address: limits for floods of tokens.
 	maxReaders       = 1000
 	reviewsPerSecond = 5
 	reviewTimeout    = 3 * time.Second
@@ -40,7 +43,10 @@ type Readers struct {
 	access authorizationclient.SubjectAccessReviewInterface
 	log    *slog.Logger
 	clock  clock.PassiveClock
-	limit  *rate.Limiter
+	// limits by address.
+	limits *cache.LRUExpireCache
+	// readers' tokens by their hashes, of answers or before. Refusals do not displace them.
+	readers *cache.LRUExpireCache
 	// answers are HTTP statuses by the tokens' hashes, http.StatusOK for readers.
 	answers *cache.LRUExpireCache
 }
@@ -59,8 +65,8 @@ func New(config *rest.Config, log *slog.Logger) (*Readers, error) {
 }
 
 func newReaders(tokens authenticationclient.TokenReviewInterface, access authorizationclient.SubjectAccessReviewInterface, log *slog.Logger, now clock.PassiveClock) *Readers {
-	return &Readers{tokens: tokens, access: access, log: log, clock: now, limit: rate.NewLimiter(reviewsPerSecond, reviewsPerSecond),
-		answers: cache.NewLRUExpireCacheWithClock(maxReaders, now)}
+	return &Readers{tokens: tokens, access: access, log: log, clock: now, limits: cache.NewLRUExpireCacheWithClock(maxReaders, now),
+		readers: cache.NewLRUExpireCacheWithClock(maxReaders, now), answers: cache.NewLRUExpireCacheWithClock(maxReaders, now)}
 }
 
 // Only passes on the requests of readers.
@@ -71,7 +77,7 @@ func (r *Readers) Only(next http.Handler) http.Handler {
 			http.Error(w, "the metrics need a bearer token of the cluster, with the right to get "+Path, http.StatusUnauthorized)
 			return
 		}
-		if status := r.status(request.Context(), token); status != http.StatusOK {
+		if status := r.status(request.Context(), token, request.RemoteAddr); status != http.StatusOK {
 			http.Error(w, http.StatusText(status), status)
 			return
 		}
@@ -79,12 +85,23 @@ func (r *Readers) Only(next http.Handler) http.Handler {
 	})
 }
 
-func (r *Readers) status(ctx context.Context, token string) int {
+// mayReview reports whether an address may have another token reviewed now.
+func (r *Readers) mayReview(remote string) bool {
+	host, _, _ := net.SplitHostPort(remote)
+	limit, found := r.limits.Get(host)
+	if !found {
+		limit = rate.NewLimiter(reviewsPerSecond, reviewsPerSecond)
+		r.limits.Add(host, limit, readerLifetime)
+	}
+	return limit.(*rate.Limiter).AllowN(r.clock.Now(), 1)
+}
+
+func (r *Readers) status(ctx context.Context, token, remote string) int {
 	key := sha256.Sum256([]byte(token))
 	if known, found := r.answers.Get(key); found {
 		return known.(int)
 	}
-	if !r.limit.AllowN(r.clock.Now(), 1) {
+	if _, isReader := r.readers.Get(key); !isReader && !r.mayReview(remote) {
 		return http.StatusTooManyRequests
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
@@ -97,6 +114,9 @@ func (r *Readers) status(ctx context.Context, token string) int {
 	lifetime := refusedLifetime
 	if status == http.StatusOK {
 		lifetime = allowedLifetime
+		r.readers.Add(key, true, readerLifetime)
+	} else {
+		r.readers.Remove(key)
 	}
 	r.answers.Add(key, status, lifetime)
 	return status

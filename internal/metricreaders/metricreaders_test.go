@@ -109,3 +109,29 @@ func TestOnlyThoseWhomKubernetesAllowsReadMetrics(t *testing.T) {
 		t.Errorf("%d reviews of 100 tokens that somebody made up", asked)
 	}
 }
+
+func TestMadeUpTokensKeepNoReaderOut(t *testing.T) {
+	asked, now := 0, clocktesting.NewFakePassiveClock(time.Now())
+	reviews := tokenReviews{asked: &asked, users: map[string]string{"p": "prometheus", "new": "prometheus"}}
+	r := newReaders(reviews, accessReviews{reader: "prometheus"}, slog.New(slog.DiscardHandler), now)
+	status := func(token, remote string) int { return r.status(t.Context(), token, remote) }
+	if got := status("p", "10.0.0.1:1000"); got != http.StatusOK {
+		t.Fatalf("a reader: %d", got)
+	}
+	now.SetTime(now.Now().Add(allowedLifetime + 1))
+	for i := range 100 {
+		_ = status("made up "+string(rune('a'+i)), "10.0.0.1:2000")
+	}
+	for what, c := range map[string]struct {
+		token, remote string
+		want          int
+	}{
+		"a known reader of the same address": {"p", "10.0.0.1:1000", http.StatusOK},
+		"a new reader of another address":    {"new", "10.0.0.2:1000", http.StatusOK},
+		"one more made up token":             {"x", "10.0.0.1:3000", http.StatusTooManyRequests},
+	} {
+		if got := status(c.token, c.remote); got != c.want {
+			t.Errorf("%s: %d, want %d", what, got, c.want)
+		}
+	}
+}
