@@ -18,15 +18,17 @@ type model struct {
 	phyLibrary string
 	// transponders have frequencies, bandwidths, powers and antennas of their own, and send on what others send.
 	transponders bool
-	parameters   func(p *Process, w *v1alpha1.WaveformSpec) []parameter
+	// slots that a process must not miss.
+	slots      bool
+	parameters func(p *Process, w *v1alpha1.WaveformSpec) []parameter
 }
 
 // models that are known, by their names in the API. Any other is the library of a MAC layer without parameters of its own.
 var models = map[string]model{
 	v1alpha1.ModelRFPipe:     {layer: v1alpha1.EMANELayerMAC, library: "rfpipemaclayer", parameters: (*Process).rfpipe},
-	v1alpha1.ModelTDMA:       {layer: v1alpha1.EMANELayerMAC, library: "tdmaeventschedulerradiomodel", parameters: (*Process).tdma},
+	v1alpha1.ModelTDMA:       {layer: v1alpha1.EMANELayerMAC, library: "tdmaeventschedulerradiomodel", slots: true, parameters: (*Process).tdma},
 	v1alpha1.EMANEWiFi:       {layer: v1alpha1.EMANELayerMAC, library: "ieee80211abgmaclayer", parameters: (*Process).wifi},
-	v1alpha1.EMANEBentPipe:   {layer: v1alpha1.EMANELayerMAC, library: "emane-model-bentpipe", transponders: true, parameters: (*Process).bentPipe},
+	v1alpha1.EMANEBentPipe:   {layer: v1alpha1.EMANELayerMAC, library: "emane-model-bentpipe", transponders: true, slots: true, parameters: (*Process).bentPipe},
 	v1alpha1.EMANEBypass:     {layer: v1alpha1.EMANELayerMAC, library: "bypassmaclayer", phyLibrary: "bypassphylayer"},
 	v1alpha1.EMANECommEffect: {layer: v1alpha1.EMANELayerShim, library: "commeffectshim", parameters: (*Process).commEffect},
 }
@@ -39,8 +41,11 @@ func modelOf(w *v1alpha1.WaveformSpec) model {
 	if m, known := models[name]; known {
 		return m
 	}
-	return model{layer: v1alpha1.EMANELayerMAC, library: name}
+	return model{layer: v1alpha1.EMANELayerMAC, library: name, slots: true} // it may have some
 }
+
+// HasSlots reports whether EMANE's processes of a waveform need real-time priority for time slots.
+func HasSlots(w *v1alpha1.WaveformSpec) bool { return modelOf(w).slots }
 
 // layers of a NEM under its transport, from the top.
 func (m *model) layers() []v1alpha1.EMANELayer {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/utils/ptr"
@@ -19,7 +20,7 @@ import (
 
 // emaneScript starts a process for each NEM once radiod has moved the members' radio interfaces into the pod. It fails as soon
 // as one process ends, because the network needs all. It names a missing interface after a timeout.
-// Time slots need real-time priority, which not every control group allows.
+// Time slots need real-time priority, which not every control group allows. Other models go without: it is before all else on the host.
 const emaneScript = `waited=0
 for nem in "$@"; do
   until [ -e "/sys/class/net/nem$nem" ] && [ "$(cat "/sys/class/net/nem$nem/operstate")" != down ]; do
@@ -29,7 +30,9 @@ for nem in "$@"; do
   done
 done
 realtime=
-chrt --rr 50 true 2>/dev/null && realtime=-r || echo "no real-time priority here: time slots may be missed" >&2
+if [ -n "$EMANE_SLOTS" ]; then
+  chrt --rr 50 true 2>/dev/null && realtime=-r || echo "no real-time priority here: time slots may be missed" >&2
+fi
 trap 'kill $(jobs -p); exit 0' TERM
 for nem in "$@"; do (cd "` + emane.PodDirectory + `/$nem" && exec emane $realtime -l 2 ` + emane.Platform + `) & done
 wait -n
@@ -66,7 +69,7 @@ func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Me
 	if size := sizeOf(files); antennas != nil && size > emaneFilesLimit {
 		return nil, nil, errors.New(noRoomForAntennas(len(members), size, emaneFilesLimit))
 	}
-	return emanePod(meta, host, nems, items, options), files, nil
+	return emanePod(meta, host, nems, items, emane.HasSlots(&network.Spec.Waveform), options), files, nil
 }
 
 // sizeOf is the size of a ConfigMap's data in bytes.
@@ -125,7 +128,24 @@ func addEMANEFiles(to *corev1.ConfigMap, nem string, files []emane.File) (items 
 	return items
 }
 
-func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1.KeyToPath, options Options) *corev1.Pod {
+// emaneResources of the processes of some NEMs. The memory limit is several times what a process takes.
+func emaneResources(nems int) corev1.ResourceRequirements {
+	quantity := func(each, more int64, format resource.Format) resource.Quantity {
+		return *resource.NewQuantity(int64(nems)*each+more, format)
+	}
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: *resource.NewMilliQuantity(int64(nems)*10, resource.DecimalSI), corev1.ResourceMemory: quantity(16<<20, 0, resource.BinarySI)},
+		Limits:   corev1.ResourceList{corev1.ResourceMemory: quantity(128<<20, 256<<20, resource.BinarySI)},
+	}
+}
+
+func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1.KeyToPath, hasSlots bool, options Options) *corev1.Pod {
+	slots := ""
+	// NET_RAW for the nodes' veths, NET_ADMIN to set them up, SYS_NICE for -r.
+	capabilities := []corev1.Capability{"NET_ADMIN", "NET_RAW"}
+	if hasSlots {
+		slots, capabilities = "true", append(capabilities, "SYS_NICE")
+	}
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta, Spec: corev1.PodSpec{
 		NodeName: host, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To(int64(5)), AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, ImagePullSecrets: options.PullSecrets,
@@ -134,11 +154,11 @@ func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1
 			Command: append([]string{"bash", "-c", emaneScript, "emane"}, nems...),
 			// The last output says why it ended.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
-			Env:                      []corev1.EnvVar{{Name: "EMANE_PATIENCE_SECONDS", Value: strconv.Itoa(emaneRadioTimeout)}},
+			Env:                      []corev1.EnvVar{{Name: "EMANE_PATIENCE_SECONDS", Value: strconv.Itoa(emaneRadioTimeout)}, {Name: "EMANE_SLOTS", Value: slots}},
+			Resources:                emaneResources(len(nems)),
 			SecurityContext: &corev1.SecurityContext{AllowPrivilegeEscalation: ptr.To(false), RunAsUser: ptr.To(int64(0)),
 				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
-				// NET_RAW for the nodes' veths, NET_ADMIN to set them up, SYS_NICE for -r.
-				Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: []corev1.Capability{"NET_ADMIN", "NET_RAW", "SYS_NICE"}}},
+				Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: capabilities}},
 			VolumeMounts: []corev1.VolumeMount{{Name: "files", MountPath: emane.PodDirectory, ReadOnly: true}},
 		}},
 		Volumes: []corev1.Volume{{Name: "files", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{

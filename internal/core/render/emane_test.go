@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,28 @@ func TestTheEMANEPodOfAHostMatchesItsGoldenFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	checkGolden(t, "emane", pod, files)
+}
+
+func TestOnlyModelsWithTimeSlotsHaveRealTimePriority(t *testing.T) {
+	pipe, bypass, library, slots := emaneNetwork(), emaneNetwork(), emaneNetwork(), emaneNetwork()
+	bypass.Spec.Waveform = v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBypass}}
+	library.Spec.Waveform = v1alpha1.WaveformSpec{EMANE: &v1alpha1.EMANESettings{Model: "mymaclayer", PHY: &v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "250kHz"}}}
+	slots.Spec.Waveform = v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{PHY: v1alpha1.PHY{Frequency: "300MHz", Bandwidth: "250kHz"},
+		Structure: v1alpha1.TDMAStructure{Frames: 2, SlotDuration: "5ms", SlotOverhead: "3us"}, Rate: "1Mbit"}}
+	for what, c := range map[string]struct {
+		network *v1alpha1.RadioNetwork
+		want    bool
+	}{"rfpipe": {pipe, false}, "bypass": {bypass, false}, "another library": {library, true}, "tdma": {slots, true}} {
+		pod, _, err := EMANEPod(c.network, "host-a", c.network.Spec.Members[:1], nil, Options{})
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		container := pod.Spec.Containers[0]
+		has := slices.Contains(container.SecurityContext.Capabilities.Add, "SYS_NICE")
+		if asks := slices.Contains(container.Env, corev1.EnvVar{Name: "EMANE_SLOTS", Value: "true"}); has != c.want || asks != c.want {
+			t.Errorf("%s: right %v, asked for %v; want %v", what, has, asks, c.want)
+		}
+	}
 }
 
 func TestEveryNEMOfAnEMANEPodHasItsFilesAndAPortOfItsOwn(t *testing.T) {
