@@ -276,6 +276,18 @@ func (s *Scenarios) Has(digest string) bool {
 	return s.root.Chtimes(digests.File(digest), now, now) == nil
 }
 
+// Size of the scenario with a digest; 0 if there is none.
+func (s *Scenarios) Size(digest string) int64 {
+	if digests.Check(digest) != nil {
+		return 0
+	}
+	info, err := s.root.Stat(digests.File(digest))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // Open opens the scenario with a digest, which counts as a use; the error is fs.ErrNotExist if there is none.
 func (s *Scenarios) Open(digest string) (*os.File, error) {
 	if err := digests.Check(digest); err != nil {

@@ -130,11 +130,13 @@ func radiodOperations() []Operation {
 	}
 }
 
+var scenarioNamespace = Parameter{Name: "namespace", Description: "From the operator: the namespace of the Scenario. It may have half of the room."}
+
 func scenarioOperations() []Operation {
 	return []Operation{
 		{Route: "GET /v1/scenarios/{digest}", ID: "getScenario", Callers: byUsers, Summary: "Read a compiled scenario; HEAD says whether there is one", AnswerTypes: []string{bytesType},
-			Query: []Parameter{{Name: "bytes", Type: "integer", Description: "Size of a scenario that is to be stored: if there is no room for it, the answer is 507 instead of 404."}}},
-		{Route: "PUT /v1/scenarios/{digest}", ID: "putScenario", Callers: byUsers, Summary: "Store a compiled scenario; idempotent", BodyTypes: []string{bytesType}},
+			Query: []Parameter{{Name: "bytes", Type: "integer", Description: "Size of a scenario that is to be stored: if there is no room for it, the answer is 507 instead of 404."}, scenarioNamespace}},
+		{Route: "PUT /v1/scenarios/{digest}", ID: "putScenario", Callers: byUsers, Summary: "Store a compiled scenario; idempotent", Query: []Parameter{scenarioNamespace}, BodyTypes: []string{bytesType}},
 	}
 }
 

@@ -46,7 +46,8 @@
 //
 //	PUT  /v1/scenarios/DIGEST               operator, users with the verb update: a compiled scenario, which must have that digest (sha256: and 64
 //	                                        hexadecimal digits); idempotent. 422 if it has another one, 507 if there
-//	                                        is no space: users have half of it
+//	                                        is no space: users have half of it, and so has a namespace, which the
+//	                                        operator names by ?namespace=NS, also in the next
 //	GET  /v1/scenarios/DIGEST               radiod, operator, users: that scenario; 404 if there is none. HEAD says
 //	                                        whether there is one; either is a use of it, which keeps it from being
 //	                                        deleted. With ?bytes=N: 507 instead of 404 if there is no room for N bytes

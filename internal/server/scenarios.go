@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"io/fs"
+	"math"
 	"net/http"
 	"strconv"
 	"sync"
@@ -29,12 +30,19 @@ func (s *Server) putScenario(w http.ResponseWriter, r *http.Request, who Identit
 	if err != nil {
 		return err
 	}
-	body := &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxScenarioBytes), control: http.NewResponseController(w)}
+	team := s.scenarioTeam(r, who)
+	body := &teamScenario{server: s, namespace: team, room: math.MaxInt64,
+		body: &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxScenarioBytes), control: http.NewResponseController(w)}}
+	defer body.end()
+	if !s.scenarios.Has(digest) {
+		body.room = s.scenarioRoomOf(team)
+	}
 	s.noteScenarioUse(who)
 	size, err := s.scenarios.Put(digest, body, s.scenarioQuota(who), s.spareScenarios())
 	if err != nil {
 		return err
 	}
+	s.scenarioUses.noteTeam(team, digest, s.config.Now())
 	s.metrics.bytes.WithLabelValues("scenario").Add(float64(size))
 	w.WriteHeader(http.StatusNoContent)
 	return nil
@@ -68,6 +76,9 @@ func (s *Server) getScenario(w http.ResponseWriter, r *http.Request, who Identit
 		return err
 	}
 	defer f.Close()
+	if s.config.Policy.operator(who) {
+		s.scenarioUses.noteTeam(s.scenarioTeam(r, who), digest, s.config.Now())
+	}
 	serveFile(w, r, digest, info, time.Time{}, f)
 	return nil
 }
@@ -81,6 +92,9 @@ func (s *Server) checkScenarioRoom(r *http.Request, who Identity) error {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 0 || n > maxScenarioBytes {
 		return statusErrorf(http.StatusBadRequest, "bytes %q: want the size of a scenario, 0 to %d", text, int64(maxScenarioBytes))
+	}
+	if team := s.scenarioTeam(r, who); n > s.scenarioRoomOf(team) {
+		return scenarioTeamError(team, s.config.ScenarioQuotaBytes)
 	}
 	return s.scenarios.CheckRoom(n, s.scenarioQuota(who), s.spareScenarios())
 }
@@ -97,6 +111,9 @@ const (
 type scenarioUses struct {
 	mu          sync.Mutex
 	since, last time.Time
+	// teams has when each namespace's scenarios were last asked for, and writing the bytes that are being stored for it.
+	teams   map[string]map[string]time.Time
+	writing map[string]int64
 }
 
 func (u *scenarioUses) note(now time.Time) {

@@ -139,7 +139,7 @@ func TestAFullStoreDeletesWhatNoScenarioAndNoRunHas(t *testing.T) {
 	}
 	hasRoom := func() bool {
 		t.Helper()
-		room, err := l.as("operator").HasScenarioRoom(t.Context(), digestOf([]byte("new-------")), 10)
+		room, err := l.as("operator").HasScenarioRoom(t.Context(), "", digestOf([]byte("new-------")), 10)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -49,7 +49,7 @@ type fullError struct {
 
 func (f *fullError) Error() string {
 	return fmt.Sprintf("the archive has no room for the %d bytes of the compiled scenario: delete Scenarios and runs with scenarios that nobody needs, "+
-		"or ask the administrator for a larger server.scenarioQuota or volume", f.bytes)
+		"or ask the administrator for a larger volume or server.scenarioQuota, of which a namespace has half", f.bytes)
 }
 
 // problem is an error in a scenario, with the reason of Ready.
@@ -107,7 +107,7 @@ func (r *Reconciler) compileToFile(ctx context.Context, namespace string, spec v
 		return compileResult{}, temporaryError{err}
 	}
 	if spec.Compiled != "" {
-		return r.fetch(ctx, spec.Compiled, file)
+		return r.fetch(ctx, namespace, spec.Compiled, file)
 	}
 	sources := &sources{live: r.Live, namespace: namespace, limit: maxUnpackedBytes}
 	result, err := compile.Compile(ctx, spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return sources.open(ctx, s) }, file)
@@ -115,12 +115,12 @@ func (r *Reconciler) compileToFile(ctx context.Context, namespace string, spec v
 		return compileResult{}, err
 	}
 	out := compileResult{digest: result.Digest, statistics: &result.Statistics, ready: ready(&result.Statistics, result.Warnings)}
-	return out, r.store(ctx, result.Digest, file)
+	return out, r.store(ctx, namespace, result.Digest, file)
 }
 
 // store stores the scenario, unless the store has it already.
-func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) error {
-	has, err := r.Store.HasScenario(ctx, digest)
+func (r *Reconciler) store(ctx context.Context, namespace, digest string, file *os.File) error {
+	has, err := r.Store.HasScenarioFor(ctx, namespace, digest)
 	if err != nil {
 		return temporaryError{err}
 	}
@@ -134,14 +134,14 @@ func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) er
 	if err != nil {
 		return temporaryError{err}
 	}
-	room, err := r.Store.HasScenarioRoom(ctx, digest, size)
+	room, err := r.Store.HasScenarioRoom(ctx, namespace, digest, size)
 	if err != nil {
 		return temporaryError{err}
 	}
 	if !room {
 		return &fullError{digest, size}
 	}
-	err = r.Store.PutScenario(ctx, digest, io.NopCloser(file))
+	err = r.Store.PutScenarioFor(ctx, namespace, digest, io.NopCloser(file))
 	if runs.HasStatus(err, http.StatusInsufficientStorage) {
 		return &fullError{digest, size}
 	}
@@ -152,8 +152,8 @@ func (r *Reconciler) store(ctx context.Context, digest string, file *os.File) er
 }
 
 // fetch reads a scenario that was compiled elsewhere, for its statistics.
-func (r *Reconciler) fetch(ctx context.Context, digest string, file *os.File) (compileResult, error) {
-	has, err := r.Store.HasScenario(ctx, digest)
+func (r *Reconciler) fetch(ctx context.Context, namespace, digest string, file *os.File) (compileResult, error) {
+	has, err := r.Store.HasScenarioFor(ctx, namespace, digest)
 	if err != nil {
 		return compileResult{}, temporaryError{err}
 	}

@@ -56,11 +56,12 @@ const missingCheckInterval = 15 * time.Second
 
 // Store is the server's store of compiled scenarios.
 type Store interface {
-	HasScenario(ctx context.Context, digest string) (bool, error)
+	// The namespaces are those of the Scenarios for which it is asked: each may have half of the store.
+	HasScenarioFor(ctx context.Context, namespace, digest string) (bool, error)
 	Scenario(ctx context.Context, digest string) (io.ReadCloser, error)
 	// HasScenarioRoom reports whether the store has a scenario, or room for it.
-	HasScenarioRoom(ctx context.Context, digest string, size int64) (bool, error)
-	PutScenario(ctx context.Context, digest string, content io.Reader) error
+	HasScenarioRoom(ctx context.Context, namespace, digest string, size int64) (bool, error)
+	PutScenarioFor(ctx context.Context, namespace, digest string, content io.Reader) error
 }
 
 // Reconciler compiles scenarios.
@@ -137,7 +138,7 @@ func (r *Reconciler) untilRetry(ctx context.Context, s *v1alpha1.Scenario, out c
 	if rest := storeCheckInterval - r.now().Sub(since); rest > 0 {
 		return rest, nil
 	}
-	room, err := r.Store.HasScenarioRoom(ctx, out.full.digest, out.full.bytes)
+	room, err := r.Store.HasScenarioRoom(ctx, s.Namespace, out.full.digest, out.full.bytes)
 	if err != nil || room {
 		return 0, err
 	}
@@ -173,7 +174,7 @@ func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bo
 	if s.Spec.Compiled != "" {
 		digest = s.Spec.Compiled
 	}
-	has, err := r.Store.HasScenario(ctx, digest)
+	has, err := r.Store.HasScenarioFor(ctx, s.Namespace, digest)
 	if err == nil {
 		r.storeChecks.checked(s.UID, r.now())
 	}

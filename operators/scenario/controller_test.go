@@ -38,14 +38,14 @@ type memoryStore struct {
 	refuses error
 }
 
-func (m *memoryStore) HasScenarioRoom(_ context.Context, digest string, size int64) (bool, error) {
+func (m *memoryStore) HasScenarioRoom(_ context.Context, _, digest string, size int64) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, found := m.has[digest]
 	return found || !m.full && size > 0, m.down
 }
 
-func (m *memoryStore) HasScenario(_ context.Context, digest string) (bool, error) {
+func (m *memoryStore) HasScenarioFor(_ context.Context, _, digest string) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, found := m.has[digest]
@@ -58,7 +58,7 @@ func (m *memoryStore) Scenario(_ context.Context, digest string) (io.ReadCloser,
 	return io.NopCloser(bytes.NewReader(m.has[digest])), m.down
 }
 
-func (m *memoryStore) PutScenario(_ context.Context, digest string, content io.Reader) error {
+func (m *memoryStore) PutScenarioFor(_ context.Context, _, digest string, content io.Reader) error {
 	text, err := io.ReadAll(content)
 	m.mu.Lock()
 	defer m.mu.Unlock()

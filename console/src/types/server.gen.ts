@@ -3365,6 +3365,8 @@ export interface operations {
             query?: {
                 /** @description Size of a scenario that is to be stored: if there is no room for it, the answer is 507 instead of 404. */
                 bytes?: number;
+                /** @description From the operator: the namespace of the Scenario. It may have half of the room. */
+                namespace?: string;
             };
             header?: never;
             path: {
@@ -3397,7 +3399,10 @@ export interface operations {
     };
     putScenario: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description From the operator: the namespace of the Scenario. It may have half of the room. */
+                namespace?: string;
+            };
             header?: never;
             path: {
                 /** @description Digest of a compiled scenario: sha256: and 64 hexadecimal digits. */
