@@ -453,24 +453,36 @@ func TestASealedRunTakesNoMoreAndHoldsNoSpool(t *testing.T) {
 }
 
 func TestACaptureEndsWhenTheArchiveHasNoMoreRoomForIt(t *testing.T) {
-	for reason, refusal := range map[string]client.Error{
-		byQuota: {Status: http.StatusInsufficientStorage, Quota: true},
-		byLimit: {Status: http.StatusRequestEntityTooLarge},
+	for _, c := range []struct {
+		reason   string
+		refusal  client.Error
+		archived uint64
+	}{
+		{byQuota, client.Error{Status: http.StatusInsufficientStorage, Quota: true}, 1},
+		{byQuota, client.Error{Status: http.StatusInsufficientStorage, Quota: true}, 0},
+		{byLimit, client.Error{Status: http.StatusRequestEntityTooLarge}, 1},
 	} {
 		archive := newFakeArchive()
 		b := newBench(t, t.TempDir(), archive)
 		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
-		tap.Frame(true, frameOf(300))
-		b.drain()
-		b.ship()
-		archive.set(func() { archive.refusal = &refusal })
+		for range c.archived {
+			tap.Frame(true, frameOf(300))
+			b.drain()
+			b.ship()
+		}
+		archive.set(func() { archive.refusal = &c.refusal })
 		for range 3 {
 			tap.Frame(true, frameOf(300))
 			b.drain()
 			b.ship()
 		}
-		if s := b.sample(); s.Ended != reason || s.Frames != 1 || s.Dropped[reason] != 3 || b.spool.use != 0 {
-			t.Errorf("%s: %+v, %d bytes of the spool in use; want the end, 1 frame and 3 dropped", reason, s, b.spool.use)
+		if s := b.sample(); s.Ended != c.reason || s.Frames != c.archived || s.Dropped[c.reason] != 3 || b.spool.use != 0 {
+			t.Errorf("%s: %+v, %d bytes of the spool in use; want the end, %d frames and 3 dropped", c.reason, s, b.spool.use, c.archived)
+		}
+		b.mustSave()
+		next := newBench(t, b.Directory, archive)
+		if s := next.sample(); s.Ended != c.reason || s.Dropped[c.reason] != 3 || !next.streamsOf("")[0].isDone() {
+			t.Errorf("%s: the next worker has %+v; want the same end, and nothing left to ship", c.reason, s)
 		}
 	}
 }

@@ -467,6 +467,7 @@ func (s *stream) endRefused(reason string) error {
 	}
 	s.discard(reason)
 	s.record.Ended, s.record.Limited = reason, s.record.Limited || reason == byLimit
+	s.record.OriginKnown = true // for the next worker, too, nothing is left to ship
 	return s.writeRecord()
 }
 
