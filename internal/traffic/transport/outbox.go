@@ -16,6 +16,11 @@ var ErrNoRoom = errors.New("the connection takes no more: the message is not sen
 // maxWaiting is the most bytes that wait without a guarantee (QoS 0).
 const maxWaiting = 16 << 20
 
+// HasRoom reports whether another message may wait at QoS 0. The first always may, so that large ones go out.
+func HasRoom(waitingBytes, messageBytes int) bool {
+	return waitingBytes == 0 || waitingBytes+messageBytes <= maxWaiting
+}
+
 // OutboxMessage is a message for a connection's writer.
 type OutboxMessage struct {
 	// Number is that of the message on this connection, from 1 in the order of writing.
@@ -54,7 +59,7 @@ func (o *Outbox) Put(topic string, payload []byte) error {
 	if !o.keeps && !o.connected {
 		return ErrNotConnected
 	}
-	if !o.keeps && o.bytes > 0 && o.bytes+len(payload) > maxWaiting {
+	if !o.keeps && !HasRoom(o.bytes, len(payload)) {
 		return ErrNoRoom
 	}
 	o.append(OutboxMessage{Topic: topic, Payload: payload})

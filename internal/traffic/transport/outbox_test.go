@@ -76,7 +76,7 @@ func TestAnOutboxThatKeepsNothingForgetsWhatHasNoConnection(t *testing.T) {
 	if got := write(t, o); !slices.Equal(got, []string{"1:c"}) || !o.Empty() {
 		t.Errorf("wrote %v", got)
 	}
-	large := make([]byte, maxWaiting)
+	large := make([]byte, maxWaiting+1) // alone it has room
 	if err := errors.Join(o.Put("d", large), o.Put("e", []byte("x"))); !errors.Is(err, ErrNoRoom) {
 		t.Errorf("%v; want %v", err, ErrNoRoom)
 	}

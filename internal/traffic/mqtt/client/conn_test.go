@@ -166,24 +166,46 @@ func TestMessagesThatWaitForTheSocketGoOutInOneWriteAndInOrder(t *testing.T) {
 	}
 }
 
-func TestAPublishThatWaitsForRoomEndsWithTheConnection(t *testing.T) {
+func TestAPublishNeverWaitsAndAFullQueueRefusesIt(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	c := &conn{Conn: &wire{held: func() { <-hold }}}
 	o := newOutbox(mqttwire.MQTT311, false, func(time.Time, string, []byte) {})
 	o.attach(c)
-	ended := make(chan error)
+	ended := make(chan error, 1)
 	go func() {
 		for {
-			if err := o.put("t", make([]byte, 1000)); err != nil {
+			if err := o.put("t", make([]byte, 100_000)); err != nil {
 				ended <- err
 				return
 			}
 		}
 	}()
-	time.Sleep(20 * time.Millisecond)
-	o.detach(c)
-	if err := <-ended; !errors.Is(err, transport.ErrNotConnected) {
-		t.Errorf("%v; want %v", err, transport.ErrNotConnected)
+	select {
+	case err := <-ended:
+		if !errors.Is(err, transport.ErrNoRoom) {
+			t.Errorf("%v; want %v", err, transport.ErrNoRoom)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("a publish waits for room")
+	}
+}
+
+func TestALongQueueGoesOutInSeveralWrites(t *testing.T) {
+	c := &conn{Conn: &wire{}}
+	o := newOutbox(mqttwire.MQTT311, false, func(time.Time, string, []byte) {})
+	o.conn = c // nothing writes
+	for _, bytes := range []int{40_000, 20_000, 10_000, 1_000_000, 1} {
+		if err := o.put("t", make([]byte, bytes)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, want := range []int{2, 1, 1, 1} {
+		if got := len(o.take(c)); got != want {
+			t.Errorf("write %d has %d messages; want %d", i, got, want)
+		}
+	}
+	if o.bytes != 0 {
+		t.Errorf("%d bytes wait in an empty queue", o.bytes)
 	}
 }

@@ -61,8 +61,8 @@ func (d *dialer) connected() (broker string, sessionPresent bool) {
 	return d.Connected(), c.sessionPresent()
 }
 
-// maxWaiting is the most bytes of QoS 0 that wait for a full socket buffer. Beyond, Publish waits too.
-const maxWaiting = 64 << 10
+// maxWrite is the most bytes of a write of several messages, as they are told to be sent when all of it is.
+const maxWrite = 64 << 10
 
 // outbox writes messages of QoS 0 without the libraries, in a tenth of the time. Messages that were published during a
 // write go out together in the next. A message that waits when the connection is lost is never sent.
@@ -72,7 +72,7 @@ type outbox struct {
 	sent   func(at time.Time, topic string, payload []byte)
 
 	mu sync.Mutex
-	// changed signals a message, free room, or another connection.
+	// changed signals a message, or another connection.
 	changed sync.Cond
 	conn    *conn
 	waiting []mqttwire.Publish
@@ -85,26 +85,29 @@ func newOutbox(form mqttwire.Form, retain bool, sent func(at time.Time, topic st
 	return o
 }
 
-// put queues a message for writing. It waits while the queue is full.
+// put queues a message for writing. It never waits: the publisher's next messages are due at their own times.
 func (o *outbox) put(topic string, payload []byte) error {
 	if err := mqttwire.ValidPublish(topic, payload); err != nil {
 		return err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for o.conn != nil && o.bytes > maxWaiting {
-		o.changed.Wait()
-	}
-	if o.conn == nil {
+	m := mqttwire.Publish{Topic: topic, Payload: payload, Retain: o.retain}
+	switch {
+	case o.conn == nil:
 		return transport.ErrNotConnected
+	case !transport.HasRoom(o.bytes, size(m)):
+		return transport.ErrNoRoom
 	}
-	o.waiting = append(o.waiting, mqttwire.Publish{Topic: topic, Payload: payload, Retain: o.retain})
-	o.bytes += len(topic) + len(payload)
+	o.waiting = append(o.waiting, m)
+	o.bytes += size(m)
 	if len(o.waiting) == 1 {
 		o.changed.Broadcast()
 	}
 	return nil
 }
+
+func size(m mqttwire.Publish) int { return len(m.Topic) + len(m.Payload) }
 
 // attach starts writing to a connection that the broker has accepted.
 func (o *outbox) attach(c *conn) {
@@ -127,11 +130,7 @@ func (o *outbox) detach(c *conn) {
 
 func (o *outbox) run(c *conn) {
 	var packets []byte
-	var batch []mqttwire.Publish
-	for {
-		if batch = o.take(c, batch); batch == nil {
-			return
-		}
+	for batch := o.take(c); batch != nil; batch = o.take(c) {
 		packets = packets[:0]
 		for _, m := range batch {
 			packets = mqttwire.Append(packets, m, o.form)
@@ -144,11 +143,12 @@ func (o *outbox) run(c *conn) {
 		for _, m := range batch {
 			o.sent(at, m.Topic, m.Payload)
 		}
+		clear(batch) // release their payloads: the queue may still have the array
 	}
 }
 
-// take waits for messages for a connection; nil once it is closed. It reuses the given slice.
-func (o *outbox) take(c *conn, next []mqttwire.Publish) []mqttwire.Publish {
+// take waits for the next messages for a connection; nil once it is closed.
+func (o *outbox) take(c *conn) []mqttwire.Publish {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.conn == c && len(o.waiting) == 0 {
@@ -157,10 +157,13 @@ func (o *outbox) take(c *conn, next []mqttwire.Publish) []mqttwire.Publish {
 	if o.conn != c {
 		return nil
 	}
-	clear(next)
-	batch := o.waiting
-	o.waiting, o.bytes = next[:0], 0
-	o.changed.Broadcast()
+	n, bytes := 1, size(o.waiting[0])
+	for n < len(o.waiting) && bytes+size(o.waiting[n]) <= maxWrite {
+		bytes += size(o.waiting[n])
+		n++
+	}
+	batch := o.waiting[:n]
+	o.waiting, o.bytes = o.waiting[n:], o.bytes-bytes
 	return batch
 }
 
