@@ -557,6 +557,24 @@ func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
 	}
 }
 
+func TestAProcessThatIsRestartedInTheDrainIsToldToBeQuiet(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, `echo "up$VIGNETTE_QUIET"; trap 'exit 1' USR1; trap 'exit 0' TERM; while :; do sleep 0.05; done`)
+	n.config.DrainOnStop = true
+	n.run()
+	output := func(want string) {
+		t.Helper()
+		waitFor(t, strconv.Quote(want), func() bool { return s.log("stdout-1.log") == want })
+	}
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	output("up\n")
+	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
+	output("up\nup1\n")
+	s.arm("a3", runapi.VerbStart, 1500*time.Millisecond)
+	output("up\nup1\nup\n")
+}
+
 func TestOtherSignalsGoOnToTheApp(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

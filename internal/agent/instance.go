@@ -128,6 +128,9 @@ func (in *instance) command(planned time.Time) *exec.Cmd {
 // launch starts a process; the caller has in.mu. A command that cannot be started counts as a process that failed at once.
 func (in *instance) launch() (time.Time, error) {
 	command := in.command(in.planned)
+	if in.draining {
+		command.Env = append(command.Env, appinstance.EnvQuiet+"="+appinstance.QuietFromStart)
+	}
 	err := in.agent.children.start(command)
 	p := newProcess(command)
 	p.started = wallClock()
@@ -323,11 +326,16 @@ func (in *instance) signalTarget() *process {
 	return nil
 }
 
-// drain notes that the instance was asked to stop sending and to keep receiving.
-func (in *instance) drain() {
+// drain notes that the instance was asked to stop sending and to keep receiving. It returns the process to ask, 0 for none: one that
+// is launched later knows it from its environment.
+func (in *instance) drain() (pid int) {
 	in.mu.Lock()
+	defer in.mu.Unlock()
 	in.draining = true
-	in.mu.Unlock()
+	if p := in.signalTarget(); p != nil {
+		return p.pid
+	}
+	return 0
 }
 
 // halt asks the instance to end, and returns at once; it is killed after the grace.

@@ -278,8 +278,7 @@ func (a *Agent) stopInstances(actionID string, planned time.Time) {
 			continue
 		}
 		if a.config.DrainOnStop {
-			in.drain()
-			pids = append(pids, in.runningPID())
+			pids = append(pids, in.drain())
 		} else if in.markUnwanted() {
 			asked, pids = append(asked, in), append(pids, in.runningPID())
 		}

@@ -84,7 +84,7 @@ type Config struct {
 	// StopGraceSeconds from SIGTERM to SIGKILL.
 	StopGraceSeconds float64 `json:"stopGraceSeconds"`
 	// DrainOnStop is for apps that both send and receive: a stop sends SIGUSR1, after which the app only receives what is under
-	// way. It ends when the run finishes.
+	// way. A process that is restarted then has VIGNETTE_QUIET=1 instead. It ends when the run finishes.
 	DrainOnStop bool `json:"drainOnStop,omitempty"`
 	// MessagesOnStdout moves message events from standard output to the message log. Without it the app appends them to the file
 	// that VIGNETTE_MESSAGE_LOG names.

@@ -3,6 +3,7 @@
 package appinstance
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,6 +21,12 @@ const EnvT0 = "VIGNETTE_T0_NS"
 // EnvMovement names the environment variable with the path of the node's movement (package position). Nodes without a position
 // do not have it.
 const EnvMovement = "VIGNETTE_MOVEMENT"
+
+// EnvQuiet names the environment variable of a process that is to be quiet from its start; its value is QuietFromStart.
+const (
+	EnvQuiet       = "VIGNETTE_QUIET"
+	QuietFromStart = "1"
+)
 
 // Start is the planned start, from which all of an instance's times count, not from when the program woke up; now where there is none.
 func Start() (time.Time, error) {
@@ -46,15 +53,37 @@ func timeOf(variable string) (time.Time, error) {
 	return time.Unix(0, ns), nil
 }
 
-// QuietOn gives a channel that is closed by the first signal of a kind.
+// QuietOn gives a channel that is closed by the first signal of a kind, or is closed already if EnvQuiet says so.
 func QuietOn(s os.Signal) <-chan struct{} {
 	quiet, signals := make(chan struct{}), make(chan os.Signal, 1)
 	signal.Notify(signals, s)
+	if os.Getenv(EnvQuiet) == QuietFromStart {
+		close(quiet)
+		return quiet
+	}
 	go func() {
 		<-signals
 		close(quiet)
 	}()
 	return quiet
+}
+
+// UntilQuiet gives a context that ends with ctx or when quiet is closed. If quiet is closed already, it has ended on return.
+func UntilQuiet(ctx context.Context, quiet <-chan struct{}) (context.Context, context.CancelFunc) {
+	sending, stop := context.WithCancel(ctx)
+	select {
+	case <-quiet:
+		stop()
+	default:
+		go func() {
+			select {
+			case <-quiet:
+				stop()
+			case <-sending.Done():
+			}
+		}()
+	}
+	return sending, stop
 }
 
 // ReadConfig reads a JSON file and checks what it says; errors name the file.

@@ -118,19 +118,14 @@ func (s *service) open(open request.Open) (request.Peer, error) {
 
 // run sends the messages of a schedule, and serves until ctx ends.
 func (s *service) run(ctx context.Context, schedule schedule, start time.Time, quiet <-chan struct{}) {
-	sending, stopSending := context.WithCancel(ctx)
+	sending, stopSending := appinstance.UntilQuiet(ctx, quiet)
 	defer stopSending()
 	// Requests outlive ctx for a short time, in which their responses may come.
 	requests, cancelRequests := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRequests()
 	var sent sync.WaitGroup
 	sent.Go(func() { s.send(sending, requests, &sent, schedule, start) })
-	select {
-	case <-ctx.Done():
-	case <-quiet:
-		stopSending()
-		<-ctx.Done()
-	}
+	<-ctx.Done()
 	finished := make(chan struct{})
 	go func() { sent.Wait(); close(finished) }()
 	waitFor(finished, closeTimeout)

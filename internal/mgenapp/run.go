@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,6 +56,11 @@ func (r *Runner) Run(ctx context.Context, quiet <-chan struct{}) error {
 	script, err := mgen.Parse(r.Config.Script)
 	if err != nil {
 		return fmt.Errorf("script: %w", err)
+	}
+	select {
+	case <-quiet: // from the start: without flows, as a new one sends before it can be turned off
+		script.Events = slices.DeleteFunc(script.Events, func(e mgen.Event) bool { return e.Flow != 0 })
+	default:
 	}
 	// mgen is killed when the thread that started it ends, and runs in that thread's namespaces.
 	runtime.LockOSThread()

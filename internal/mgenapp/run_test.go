@@ -29,11 +29,16 @@ type app struct {
 
 func startApp(t *testing.T, name, script string, planned time.Time) *app {
 	t.Helper()
+	return startQuietableApp(t, name, script, planned, make(chan struct{}))
+}
+
+func startQuietableApp(t *testing.T, name, script string, planned time.Time, quiet chan struct{}) *app {
+	t.Helper()
 	program, err := exec.LookPath("mgen")
 	if err != nil {
 		t.Skip("needs mgen: apt-get install mgen")
 	}
-	a := &app{t: t, log: &syncbuffer.Buffer{}, told: &syncbuffer.Buffer{}, quiet: make(chan struct{}), done: make(chan error, 1)}
+	a := &app{t: t, log: &syncbuffer.Buffer{}, told: &syncbuffer.Buffer{}, quiet: quiet, done: make(chan error, 1)}
 	// Both ends have the loopback's address, so that each is told that it is the other's.
 	other := map[string]string{"a": "b", "b": "a"}[name]
 	a.runner = &Runner{
@@ -161,6 +166,25 @@ func TestQuietTurnsFlowsOffAndReceivesOn(t *testing.T) {
 	}
 	both.stop()
 	other.stop()
+}
+
+func TestAnAppThatIsQuietFromItsStartOnlyReceives(t *testing.T) {
+	t.Parallel()
+	portA, portB := testport.Free(t), testport.Free(t)
+	planned := time.Now()
+	script := fmt.Sprintf("0 LISTEN UDP %d\n0 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100]\n0.5 ON 2 UDP DST 127.0.0.1/%d PERIODIC [20 100]", portA, portB, portB)
+	quiet := make(chan struct{})
+	close(quiet)
+	hears := startQuietableApp(t, "a", script, planned, quiet)
+	says := startApp(t, "b", fmt.Sprintf("0.2 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100]", portA), planned)
+	hears.waitFor("messages for a second after its flows would have begun", func() bool {
+		return len(hears.records(messagelog.Received)) >= 10 && time.Since(planned) > 2*time.Second
+	})
+	if sent := len(hears.records(messagelog.Sent)); sent != 0 {
+		t.Errorf("sent %d messages; want none", sent)
+	}
+	hears.stop()
+	says.stop()
 }
 
 // waitFor waits for up to 20 s: a busy host takes a while to start mgen.

@@ -56,7 +56,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 	if err != nil {
 		return err
 	}
-	publishing, stopPublishing := context.WithCancel(ctx)
+	publishing, stopPublishing := appinstance.UntilQuiet(ctx, quiet)
 	defer stopPublishing()
 	published := make(chan struct{})
 	go func() {
@@ -66,12 +66,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 			p.run(publishing, p.next)
 		}
 	}()
-	select {
-	case <-ctx.Done():
-	case <-quiet:
-		stopPublishing()
-		<-ctx.Done()
-	}
+	<-ctx.Done()
 	shutDown(client, r, published, config.Publish != nil && config.Publish.QoS > 0)
 	return nil
 }
