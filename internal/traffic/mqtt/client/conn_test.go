@@ -22,6 +22,8 @@ import (
 type wire struct {
 	net.Conn
 	fail error
+	// most bytes of a write before it fails; 0 for all.
+	most int
 	// held is called in the first write.
 	held func()
 
@@ -39,6 +41,9 @@ func (w *wire) Write(p []byte) (int, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.most > 0 && len(p) > w.most {
+		return w.most, errors.New("connection reset by peer")
+	}
 	w.writes = append(w.writes, bytes.Clone(p))
 	return len(p), nil
 }
@@ -163,6 +168,24 @@ func TestMessagesThatWaitForTheSocketGoOutInOneWriteAndInOrder(t *testing.T) {
 	defer w.mu.Unlock()
 	if want := [][]byte{[]byte("\x31\x05\x00\x01a\x00x"), []byte("\x31\x05\x00\x01b\x00x\x31\x05\x00\x01c\x00x")}; !slices.EqualFunc(w.writes, want, bytes.Equal) {
 		t.Errorf("writes %q; want %q", w.writes, want)
+	}
+}
+
+func TestOfAWriteThatIsCutShortWholeMessagesAreSent(t *testing.T) {
+	near, far := net.Pipe()
+	defer far.Close()
+	c := &conn{Conn: &wire{Conn: near, most: 12}}
+	var told []string
+	o := newOutbox(mqttwire.MQTT311, false, func(_ time.Time, topic string, _ []byte) { told = append(told, topic) })
+	o.conn = c                                      // nothing writes yet
+	for _, topic := range []string{"a", "b", "c"} { // 6 bytes each
+		if err := o.put(topic, []byte("x")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o.run(c)
+	if want := []string{"a", "b"}; !slices.Equal(told, want) {
+		t.Errorf("told that %q were sent; want %q", told, want)
 	}
 }
 

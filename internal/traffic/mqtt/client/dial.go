@@ -130,18 +130,23 @@ func (o *outbox) detach(c *conn) {
 
 func (o *outbox) run(c *conn) {
 	var packets []byte
+	var ends []int // of the packets
 	for batch := o.take(c); batch != nil; batch = o.take(c) {
-		packets = packets[:0]
+		packets, ends = packets[:0], ends[:0]
 		for _, m := range batch {
 			packets = mqttwire.Append(packets, m, o.form)
+			ends = append(ends, len(packets))
 		}
 		at := time.Now()
-		if _, err := c.Conn.Write(packets); err != nil {
+		written, err := c.Conn.Write(packets)
+		for i, m := range batch {
+			if ends[i] <= written { // an error may leave the others unwritten
+				o.sent(at, m.Topic, m.Payload)
+			}
+		}
+		if err != nil {
 			c.Close() // a packet may be partly written; the library notices by its read
 			return
-		}
-		for _, m := range batch {
-			o.sent(at, m.Topic, m.Payload)
 		}
 		clear(batch) // release their payloads: the queue may still have the array
 	}
