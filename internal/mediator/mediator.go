@@ -91,6 +91,7 @@ func (m *mediator) events(from *leg) transport.Events {
 	return transport.Events{
 		Sent:       func(time.Time, string, []byte) { from.metrics.sent.Inc() },
 		Received:   func(at time.Time, topic string, content []byte) { m.received(from, at, topic, content) },
+		Unsent:     func([]byte) { from.metrics.dropped(droppedUnsent).Inc() },
 		Connection: from.connection,
 		Dropped:    func(messages int) { from.metrics.dropped(droppedInSocket).Add(float64(messages)) },
 	}

@@ -12,6 +12,7 @@ const (
 	droppedOutside   = "outsidePrefix"
 	droppedInSocket  = "socketBuffer"
 	droppedAtEnd     = "end"
+	droppedUnsent    = "unsent"
 )
 
 // metrics are a mediator's, by leg.
@@ -45,7 +46,7 @@ func newMetrics(instance string) *metrics {
 	m.published = counter("messages_published_total", "Messages handed to the leg's protocol.")
 	m.sent = counter("messages_sent_total", "Messages written to the leg's socket, repetitions included.")
 	m.connections = counter("connections_total", "Connections made.")
-	m.dropped = counter("messages_dropped_total", "Messages that were not passed on: queueFull, refused (by the protocol), end (waiting when the mediator ended) "+
+	m.dropped = counter("messages_dropped_total", "Messages that were not passed on: queueFull, refused (by the protocol), end (waiting when the mediator ended), unsent (at QoS 0, when the connection was lost) "+
 		"are of messages to the leg; outsidePrefix, socketBuffer of messages from it.", "reason")
 	m.connected = m.register.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "connected", Help: "1 with a connection, 0 without."}, []string{"leg"})
 	m.transit = m.register.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "transit_seconds",
@@ -63,7 +64,7 @@ func (m *metrics) leg(name string, q *queue) *legMetrics {
 		sent: m.sent.WithLabelValues(name), connections: m.connections.WithLabelValues(name), connected: m.connected.WithLabelValues(name),
 		transit: m.transit.WithLabelValues(name), drops: m.dropped.MustCurryWith(prometheus.Labels{"leg": name}),
 	}
-	for _, reason := range []string{droppedQueueFull, droppedRefused, droppedOutside, droppedInSocket, droppedAtEnd} {
+	for _, reason := range []string{droppedQueueFull, droppedRefused, droppedOutside, droppedInSocket, droppedAtEnd, droppedUnsent} {
 		l.dropped(reason)
 	}
 	return l

@@ -68,6 +68,23 @@ func (r *recorder) refused(id string) {
 	r.metrics.unsent.Inc()
 }
 
+// neverSent is a transport.Events.Unsent.
+func (r *recorder) neverSent(content []byte) {
+	r.mu.Lock()
+	r.forget(r.idOf(content))
+	r.mu.Unlock()
+	r.metrics.unsent.Inc()
+}
+
+// idOf returns the id of a published message's content. The caller has the lock.
+func (r *recorder) idOf(content []byte) string {
+	if id, known := r.ids[unsafe.SliceData(content)]; known {
+		return id
+	}
+	id, _ := payload.Parse(content)
+	return id
+}
+
 // forget removes a pending message, and reports whether there was one. The caller has the lock.
 func (r *recorder) forget(id string) bool {
 	begin, pending := r.pending[id]
@@ -81,10 +98,7 @@ func (r *recorder) forget(id string) bool {
 // sent is a transport.Events.Sent. Only the first call for a message counts: others are repetitions.
 func (r *recorder) sent(at time.Time, topic string, content []byte) {
 	r.mu.Lock()
-	id, known := r.ids[unsafe.SliceData(content)]
-	if !known {
-		id, _ = payload.Parse(content)
-	}
+	id := r.idOf(content)
 	first := r.forget(id)
 	r.mu.Unlock()
 	if !first {

@@ -121,7 +121,7 @@ func warnOfSize(kind string, size int, warn func(string)) {
 
 // newClient makes the client of the configured protocol, which starts to connect.
 func newClient(config trafficconfig.Config, p *publisher, r *recorder) (transport.Client, error) {
-	events := transport.Events{Sent: r.sent, Received: r.received, Connection: r.connection, Subscription: r.subscription, Dropped: r.dropped}
+	events := transport.Events{Sent: r.sent, Unsent: r.neverSent, Received: r.received, Connection: r.connection, Subscription: r.subscription, Dropped: r.dropped}
 	open, ok := Protocols[config.Protocol]
 	if !ok {
 		return nil, fmt.Errorf("protocol %q: this program speaks %s", config.Protocol, strings.Join(slices.Sorted(maps.Keys(Protocols)), ", "))

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/syncbuffer"
@@ -374,6 +376,19 @@ func TestMetricsTellWhatHappensWhileItRuns(t *testing.T) {
 	}
 	if strings.Contains(string(text), `vignette_traffic_messages_received_total{instance="n/PRT-S001"} 0`) {
 		t.Error("messages were received, but the metric is 0")
+	}
+}
+
+func TestAMessageThatTheProtocolDropsIsForgottenAndCounted(t *testing.T) {
+	r := newRecorder("n/x", "X", messagelog.NewWriter(&syncbuffer.Buffer{}), newMetrics("n/x"), func(string) {})
+	content := []byte("X_1 and more")
+	r.triggered(time.Now(), "X_1", "t", content, nil)
+	r.neverSent(content)
+	if len(r.pending) != 0 || len(r.ids) != 0 {
+		t.Errorf("still has %v and its content", r.pending)
+	}
+	if n := testutil.ToFloat64(r.metrics.unsent); n != 1 {
+		t.Errorf("%v messages counted as never sent; want 1", n)
 	}
 }
 

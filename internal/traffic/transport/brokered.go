@@ -43,7 +43,7 @@ func OpenBrokered(protocol string, setup Setup, events Events, check CheckTopic,
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	b := &Brokered{Setup: setup, Events: events, Dialer: dialer, Outbox: NewOutbox(setup.PublishQoS() > 0),
+	b := &Brokered{Setup: setup, Events: events, Dialer: dialer, Outbox: NewOutbox(setup.PublishQoS() > 0, events),
 		Subscriptions: NewSubscriptions(setup, events), check: check, cancel: cancel}
 	b.done.Go(func() {
 		for ctx.Err() == nil {

@@ -36,6 +36,8 @@ type OutboxMessage struct {
 // connection, and drops unwritten ones at the end of a connection.
 type Outbox struct {
 	keeps bool
+	// drop is called for messages of QoS 0 that are dropped.
+	drop func(payload []byte)
 
 	mu        sync.Mutex
 	wake      chan struct{}
@@ -48,8 +50,8 @@ type Outbox struct {
 }
 
 // NewOutbox returns an outbox that keeps messages until they are acknowledged, or not.
-func NewOutbox(keeps bool) *Outbox {
-	return &Outbox{keeps: keeps, wake: make(chan struct{}, 1), unacknowledged: map[uint64]OutboxMessage{}}
+func NewOutbox(keeps bool, events Events) *Outbox {
+	return &Outbox{keeps: keeps, drop: events.DropUnsent, wake: make(chan struct{}, 1), unacknowledged: map[uint64]OutboxMessage{}}
 }
 
 // Put appends a message. With an error it will never be written.
@@ -88,6 +90,9 @@ func (o *Outbox) Disconnected() {
 	defer o.mu.Unlock()
 	o.connected = false
 	if !o.keeps {
+		for _, m := range o.waiting {
+			o.drop(m.Payload)
+		}
 		o.waiting, o.bytes = nil, 0
 		return
 	}
@@ -131,6 +136,13 @@ func (o *Outbox) take() (OutboxMessage, bool) {
 		o.unacknowledged[m.Number] = m
 	}
 	return m, true
+}
+
+// NotWritten records that the write of a message failed.
+func (o *Outbox) NotWritten(m OutboxMessage) {
+	if !o.keeps {
+		o.drop(m.Payload)
+	}
 }
 
 // Acknowledge records that the broker has a message.

@@ -36,7 +36,7 @@ func put(t *testing.T, o *Outbox, topics ...string) {
 }
 
 func TestAnOutboxThatKeepsMessagesWritesThemAgainUntilTheyAreAcknowledged(t *testing.T) {
-	o := NewOutbox(true)
+	o := NewOutbox(true, Events{})
 	put(t, o, "a", "b")
 	o.Connected()
 	put(t, o, "c", "d")
@@ -64,13 +64,20 @@ func TestAnOutboxThatKeepsMessagesWritesThemAgainUntilTheyAreAcknowledged(t *tes
 }
 
 func TestAnOutboxThatKeepsNothingForgetsWhatHasNoConnection(t *testing.T) {
-	o := NewOutbox(false)
+	var dropped []string
+	o := NewOutbox(false, Events{Unsent: func(payload []byte) { dropped = append(dropped, string(payload)) }})
 	if err := o.Put("a", nil); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("%v; want %v", err, ErrNotConnected)
 	}
 	o.Connected()
-	put(t, o, "b")
+	put(t, o, "b", "b2")
+	if m, ok := o.take(); ok {
+		o.NotWritten(m)
+	}
 	o.Disconnected()
+	if !slices.Equal(dropped, []string{"b", "b2"}) {
+		t.Errorf("told that %q were dropped", dropped)
+	}
 	o.Connected()
 	put(t, o, "c")
 	if got := write(t, o); !slices.Equal(got, []string{"1:c"}) || !o.Empty() {
@@ -83,7 +90,7 @@ func TestAnOutboxThatKeepsNothingForgetsWhatHasNoConnection(t *testing.T) {
 }
 
 func TestTheNextMessageIsWaitedFor(t *testing.T) {
-	o := NewOutbox(true)
+	o := NewOutbox(true, Events{})
 	go func() {
 		time.Sleep(20 * time.Millisecond)
 		_ = o.Put("a", nil)

@@ -17,6 +17,8 @@ type Events struct {
 	// Sent: a message was passed to the socket; at is the time before that. It is called after a write
 	// succeeded, and again for every repetition.
 	Sent func(at time.Time, topic string, payload []byte)
+	// Unsent: a message that Publish has taken will never be sent. It may be nil: clients call DropUnsent.
+	Unsent func(payload []byte)
 	// Received: a message left the socket or client library at the given time.
 	Received func(at time.Time, topic string, payload []byte)
 	// Connection began or ended; reason is for people. At the beginning it is the broker's host:port (Dialer.Connected), or empty for
@@ -26,6 +28,13 @@ type Events struct {
 	Subscription func(filter, refusal string)
 	// Dropped: the host's own socket buffer lost messages.
 	Dropped func(messages int)
+}
+
+// DropUnsent calls Unsent, if there is one.
+func (e Events) DropUnsent(payload []byte) {
+	if e.Unsent != nil {
+		e.Unsent(payload)
+	}
 }
 
 // Client sends and receives messages over one connection that it maintains itself.

@@ -141,6 +141,7 @@ func (s *session) publish(ctx context.Context) {
 		at := time.Now()
 		err := s.publishing.PublishWithContext(ctx, exchange, transport.RoutingKey(m.Topic), false, false, amqp.Publishing{DeliveryMode: mode, Body: m.Payload})
 		if err != nil {
+			s.client.Outbox.NotWritten(m)
 			s.fail(fmt.Errorf("publish: %w", err))
 			return
 		}

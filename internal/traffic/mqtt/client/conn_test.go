@@ -148,7 +148,7 @@ func TestMessagesThatWaitForTheSocketGoOutInOneWriteAndInOrder(t *testing.T) {
 	w := &wire{held: func() { close(first); <-hold }}
 	var told []string
 	c := &conn{Conn: w}
-	o := newOutbox(mqttwire.MQTT5, true, func(_ time.Time, topic string, _ []byte) { told = append(told, topic) })
+	o := newOutbox(mqttwire.MQTT5, true, transport.Events{Sent: func(_ time.Time, topic string, _ []byte) { told = append(told, topic) }})
 	if err := o.put("t", nil); !errors.Is(err, transport.ErrNotConnected) {
 		t.Errorf("without a connection: %v", err)
 	}
@@ -175,17 +175,27 @@ func TestOfAWriteThatIsCutShortWholeMessagesAreSent(t *testing.T) {
 	near, far := net.Pipe()
 	defer far.Close()
 	c := &conn{Conn: &wire{Conn: near, most: 12}}
-	var told []string
-	o := newOutbox(mqttwire.MQTT311, false, func(_ time.Time, topic string, _ []byte) { told = append(told, topic) })
+	var told, dropped []string
+	o := newOutbox(mqttwire.MQTT311, false, transport.Events{
+		Sent:   func(_ time.Time, topic string, _ []byte) { told = append(told, topic) },
+		Unsent: func(payload []byte) { dropped = append(dropped, string(payload)) },
+	})
 	o.conn = c                                      // nothing writes yet
 	for _, topic := range []string{"a", "b", "c"} { // 6 bytes each
-		if err := o.put(topic, []byte("x")); err != nil {
+		if err := o.put(topic, []byte(topic)); err != nil {
 			t.Fatal(err)
 		}
+	}
+	c.closed = func(c *conn) {
+		_ = o.put("d", []byte("d")) // meanwhile
+		o.detach(c)
 	}
 	o.run(c)
 	if want := []string{"a", "b"}; !slices.Equal(told, want) {
 		t.Errorf("told that %q were sent; want %q", told, want)
+	}
+	if want := []string{"c", "d"}; !slices.Equal(dropped, want) {
+		t.Errorf("told that %q were dropped; want %q", dropped, want)
 	}
 }
 
@@ -193,7 +203,7 @@ func TestAPublishNeverWaitsAndAFullQueueRefusesIt(t *testing.T) {
 	hold := make(chan struct{})
 	defer close(hold)
 	c := &conn{Conn: &wire{held: func() { <-hold }}}
-	o := newOutbox(mqttwire.MQTT311, false, func(time.Time, string, []byte) {})
+	o := newOutbox(mqttwire.MQTT311, false, transport.Events{Sent: func(time.Time, string, []byte) {}})
 	o.attach(c)
 	ended := make(chan error, 1)
 	go func() {
@@ -216,7 +226,7 @@ func TestAPublishNeverWaitsAndAFullQueueRefusesIt(t *testing.T) {
 
 func TestALongQueueGoesOutInSeveralWrites(t *testing.T) {
 	c := &conn{Conn: &wire{}}
-	o := newOutbox(mqttwire.MQTT311, false, func(time.Time, string, []byte) {})
+	o := newOutbox(mqttwire.MQTT311, false, transport.Events{Sent: func(time.Time, string, []byte) {}})
 	o.conn = c // nothing writes
 	for _, bytes := range []int{40_000, 20_000, 10_000, 1_000_000, 1} {
 		if err := o.put("t", make([]byte, bytes)); err != nil {

@@ -69,7 +69,7 @@ const maxWrite = 64 << 10
 type outbox struct {
 	form   mqttwire.Form
 	retain bool
-	sent   func(at time.Time, topic string, payload []byte)
+	events transport.Events
 
 	mu sync.Mutex
 	// changed signals a message, or another connection.
@@ -79,8 +79,8 @@ type outbox struct {
 	bytes   int
 }
 
-func newOutbox(form mqttwire.Form, retain bool, sent func(at time.Time, topic string, payload []byte)) *outbox {
-	o := &outbox{form: form, retain: retain, sent: sent}
+func newOutbox(form mqttwire.Form, retain bool, events transport.Events) *outbox {
+	o := &outbox{form: form, retain: retain, events: events}
 	o.changed.L = &o.mu
 	return o
 }
@@ -123,6 +123,9 @@ func (o *outbox) detach(c *conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.conn == c {
+		for _, m := range o.waiting {
+			o.events.DropUnsent(m.Payload)
+		}
 		o.conn, o.waiting, o.bytes = nil, nil, 0
 		o.changed.Broadcast()
 	}
@@ -140,8 +143,10 @@ func (o *outbox) run(c *conn) {
 		at := time.Now()
 		written, err := c.Conn.Write(packets)
 		for i, m := range batch {
-			if ends[i] <= written { // an error may leave the others unwritten
-				o.sent(at, m.Topic, m.Payload)
+			if ends[i] <= written {
+				o.events.Sent(at, m.Topic, m.Payload)
+			} else {
+				o.events.DropUnsent(m.Payload)
 			}
 		}
 		if err != nil {

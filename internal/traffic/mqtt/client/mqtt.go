@@ -90,7 +90,7 @@ func Open(s transport.Setup, events transport.Events) (transport.Client, error) 
 	if s.Version == Version5 {
 		d.form = mqttwire.MQTT5
 	}
-	d.out = newOutbox(d.form, c.retain, events.Sent)
+	d.out = newOutbox(d.form, c.retain, events)
 	switch s.Version {
 	case "", Version311:
 		return newClient311(c, d, events), nil

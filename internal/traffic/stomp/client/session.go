@@ -226,6 +226,7 @@ func (s *session) publish(ctx context.Context) error {
 		// Taken before the write: a wait for the kernel's full buffer is part of the delay.
 		at := time.Now()
 		if err := s.write(f); err != nil {
+			s.client.Outbox.NotWritten(m)
 			return fmt.Errorf("publish: %w", err)
 		}
 		s.client.Events.Sent(at, m.Topic, m.Payload)

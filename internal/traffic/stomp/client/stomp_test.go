@@ -64,7 +64,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("MESSAGE\ncontent-length:999999999999999\n\nx\x00"))
 	f.Add([]byte("RECEIPT\nreceipt-id:1\n\n\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s := &session{client: client{&transport.Brokered{Outbox: transport.NewOutbox(true), Events: transport.Events{Received: func(_ time.Time, _ string, _ []byte) {}}}}, reader: frame.NewReader(bytes.NewReader(data))}
+		s := &session{client: client{&transport.Brokered{Outbox: transport.NewOutbox(true, transport.Events{}), Events: transport.Events{Received: func(_ time.Time, _ string, _ []byte) {}}}}, reader: frame.NewReader(bytes.NewReader(data))}
 		for {
 			f, err := s.read()
 			if err != nil {

@@ -209,7 +209,11 @@ func (s *session) request(to reference, action, body string) wire.Request {
 func (s *session) publish(ctx context.Context, m outgoing) error {
 	n := wire.NotificationMessage{Topic: s.topic(m.topic), Producer: soap.EPR{Address: producer + s.setup.Instance}, Message: soap.Embed(m.content)}
 	request := s.request(reference{s.address(wire.BrokerPath), wire.BrokerPath}, wire.ActionNotify, wire.NotifyBody(n))
-	request.Sent = func(at time.Time) { s.events.Sent(at, m.topic, m.content) }
+	sent := false
+	request.Sent = func(at time.Time) {
+		sent = true
+		s.events.Sent(at, m.topic, m.content)
+	}
 	select {
 	case <-s.conn.Closed():
 		if err := s.reconnect(ctx); err != nil {
@@ -222,6 +226,9 @@ func (s *session) publish(ctx context.Context, m outgoing) error {
 	if err != nil {
 		if !again {
 			s.drop()
+		}
+		if !again && !sent {
+			s.events.DropUnsent(m.content)
 		}
 		return fmt.Errorf("%s: %w", s.broker, err)
 	}

@@ -139,6 +139,9 @@ func (c *client) setConnected(up bool) {
 	defer c.mu.Unlock()
 	c.connected = up
 	if !up && c.setup.PublishQoS() == 0 {
+		for _, m := range c.waiting {
+			c.events.DropUnsent(m.content)
+		}
 		c.waiting = nil
 	}
 }

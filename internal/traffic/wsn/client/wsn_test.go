@@ -232,6 +232,16 @@ func TestWithoutAConnectionQoS0IsRefusedAndQoS1Waits(t *testing.T) {
 	eventually(t, "what waited is sent", func() bool { _, more := one.first(); return !more })
 }
 
+func TestWhatWaitsAtQoS0IsDroppedWithTheConnection(t *testing.T) {
+	var dropped []string
+	c := &client{connected: true, wake: make(chan struct{}, 1), events: transport.Events{Unsent: func(content []byte) { dropped = append(dropped, string(content)) }}}
+	publish(t, c, "t", "one")
+	c.setConnected(false)
+	if !slices.Equal(dropped, []string{"one"}) {
+		t.Errorf("told that %q were dropped", dropped)
+	}
+}
+
 func TestAClientFailsOverToTheNextBroker(t *testing.T) {
 	first, second := address(t), address(t)
 	stop := startBroker(t, first, wsn.BrokerConfig{})

@@ -168,7 +168,11 @@ func (s *stream) publishAll() {
 	defer close(s.published)
 	for {
 		m, ok := s.client.outbox.Next(s.publishing)
-		if !ok || s.publish(m.Topic, m.Payload) != nil {
+		if !ok {
+			return
+		}
+		if s.publish(m.Topic, m.Payload) != nil {
+			s.client.outbox.NotWritten(m)
 			return
 		}
 	}

@@ -74,7 +74,7 @@ func open(s transport.Setup, events transport.Events, t times) (*client, error) 
 		t.timeout = dialer.Timeout()
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	c := &client{setup: s, events: events, dialer: dialer, outbox: transport.NewOutbox(false), times: t, subscriptions: transport.NewSubscriptions(s, events), stop: stop, done: make(chan struct{})}
+	c := &client{setup: s, events: events, dialer: dialer, outbox: transport.NewOutbox(false, events), times: t, subscriptions: transport.NewSubscriptions(s, events), stop: stop, done: make(chan struct{})}
 	go c.run(ctx)
 	return c, nil
 }
