@@ -37,7 +37,7 @@ const (
 	congestionWait = 5 * time.Second
 )
 
-var errQueueFull = fmt.Errorf("%d messages wait already: the message is not sent", maxQueued)
+var errQueueFull = fmt.Errorf("%d messages wait already: %w", maxQueued, transport.ErrNoRoom)
 
 // outgoing is a message to be sent.
 type outgoing struct {

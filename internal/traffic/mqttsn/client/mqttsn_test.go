@@ -3,6 +3,7 @@ package client
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -427,6 +428,13 @@ func TestMessagesOfQoS0AreRefusedWithoutAConnection(t *testing.T) {
 	pub := connect(t, "127.0.0.1:9", "pub", publishing("a/b", 0))
 	if err := pub.Publish("a/b", []byte("x")); err != transport.ErrNotConnected {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAFullQueueHasNoRoom(t *testing.T) {
+	c := &Client{qos: 1, queue: make([]*outgoing, maxQueued)}
+	if err := c.Publish("t", nil); !errors.Is(err, transport.ErrNoRoom) {
+		t.Errorf("%v; want %v", err, transport.ErrNoRoom)
 	}
 }
 

@@ -98,7 +98,7 @@ func (c *client) Publish(topic string, content []byte) error {
 		case !c.connected:
 			return transport.ErrNotConnected
 		case len(c.waiting) >= maxWaiting:
-			return fmt.Errorf("%d messages wait for those before them: the message is not sent", len(c.waiting))
+			return fmt.Errorf("%d messages wait for those before them: %w", len(c.waiting), transport.ErrNoRoom)
 		}
 	}
 	c.waiting = append(c.waiting, outgoing{topic, content})

@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -239,6 +240,13 @@ func TestWhatWaitsAtQoS0IsDroppedWithTheConnection(t *testing.T) {
 	c.setConnected(false)
 	if !slices.Equal(dropped, []string{"one"}) {
 		t.Errorf("told that %q were dropped", dropped)
+	}
+}
+
+func TestAFullQueueHasNoRoom(t *testing.T) {
+	c := &client{connected: true, waiting: make([]outgoing, maxWaiting)}
+	if err := c.Publish("t", nil); !errors.Is(err, transport.ErrNoRoom) {
+		t.Errorf("%v; want %v", err, transport.ErrNoRoom)
 	}
 }
 

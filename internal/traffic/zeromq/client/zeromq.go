@@ -249,7 +249,7 @@ func (c *Client) Publish(topic string, payload []byte) error {
 			c.warnedFull = true
 			c.setup.Warn(fmt.Sprintf("the queue of %d messages is full: messages are refused until there is room, now and whenever it is full again", highWater(c.setup.LargestBytes)))
 		}
-		return fmt.Errorf("the queue is full: %w", err)
+		return fmt.Errorf("the queue is full: %w", transport.ErrNoRoom)
 	}
 	if err != nil {
 		return err

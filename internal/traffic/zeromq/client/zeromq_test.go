@@ -1,10 +1,12 @@
 package client
 
 import (
+	"errors"
 	"math/rand/v2"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -111,5 +113,43 @@ func TestWhatWaitsIsBoundedInMessagesAndInBytes(t *testing.T) {
 		if got := highWater(bytes); got != want {
 			t.Errorf("%d messages of %d bytes may wait; want %d", got, bytes, want)
 		}
+	}
+}
+
+func TestAFullQueueHasNoRoom(t *testing.T) {
+	library, err := zmq.Open()
+	if err != nil {
+		t.Skipf("libzmq is not installed (Debian package libzmq5): %v", err)
+	}
+	publisher, err := library.Socket(zmq.XPUB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subscriber, err := library.Socket(zmq.SUB)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		publisher.Close()
+		subscriber.Close()
+		if err := library.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if err := errors.Join(publisher.SetAll(map[zmq.Option]int{zmq.SendHighWater: 2, zmq.NoDrop: 1}), subscriber.Set(zmq.ReceiveHighWater, 2),
+		publisher.Bind("inproc://full"), subscriber.Connect("inproc://full"), subscriber.Subscribe(""), publisher.Wait(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := publisher.Receive(); err != nil { // the subscription
+		t.Fatal(err)
+	}
+	c := &Client{publisher: publisher, setup: transport.Setup{Warn: func(string) {}}, events: transport.Events{Sent: func(time.Time, string, []byte) {}}}
+	for range 100 {
+		if err = c.Publish("t", nil); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, transport.ErrNoRoom) {
+		t.Errorf("%v; want %v", err, transport.ErrNoRoom)
 	}
 }
