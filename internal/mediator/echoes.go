@@ -1,6 +1,7 @@
 package mediator
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -11,7 +12,7 @@ import (
 const (
 	// maxEchoes is the most echoes that a leg waits for. Beyond, the oldest is dropped.
 	maxEchoes = 1 << 16
-	// echoTimeout is how long it waits for an echo, which was lost after that.
+	// echoTimeout is how long it waits for the echo of a message that was sent, which was lost after that.
 	echoTimeout = 10 * time.Minute
 )
 
@@ -49,7 +50,8 @@ type echoes struct {
 type echo struct {
 	print  fingerprint
 	number uint64
-	at     time.Time
+	// sent is when it was last sent; zero while it waits for that, as over an outage.
+	sent time.Time
 }
 
 func newEchoes() *echoes {
@@ -61,9 +63,20 @@ func (e *echoes) add(print fingerprint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.expire(maxEchoes - 1)
-	e.awaited = append(e.awaited, echo{print, e.next, e.now()})
+	e.awaited = append(e.awaited, echo{print: print, number: e.next})
 	e.byPrint[print] = append(e.byPrint[print], e.next)
 	e.next++
+}
+
+// sent begins the time of all equal messages.
+func (e *echoes) sent(print fingerprint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, number := range e.byPrint[print] {
+		if i, known := slices.BinarySearchFunc(e.awaited, number, func(a echo, n uint64) int { return cmp.Compare(a.number, n) }); known {
+			e.awaited[i].sent = e.now()
+		}
+	}
 }
 
 // take reports whether a received message is one of the leg's own, and stops waiting for it.
@@ -102,7 +115,8 @@ func (e *echoes) expire(most int) {
 	gone := 0
 	for _, oldest := range e.awaited {
 		_, waits := slices.BinarySearch(e.byPrint[oldest.print], oldest.number)
-		if waits && now.Sub(oldest.at) < echoTimeout && len(e.awaited)-gone <= most {
+		young := oldest.sent.IsZero() || now.Sub(oldest.sent) < echoTimeout
+		if waits && young && len(e.awaited)-gone <= most {
 			break
 		}
 		if waits { // the oldest is the first with its fingerprint

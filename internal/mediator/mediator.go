@@ -89,9 +89,9 @@ type mediator struct {
 // events returns the events of a leg's client. Messages that arrive before all legs exist wait in queues.
 func (m *mediator) events(from *leg) transport.Events {
 	return transport.Events{
-		Sent:       func(time.Time, string, []byte) { from.metrics.sent.Inc() },
+		Sent:       func(_ time.Time, topic string, content []byte) { from.sent(topic, content) },
 		Received:   func(at time.Time, topic string, content []byte) { m.received(from, at, topic, content) },
-		Unsent:     func([]byte) { from.metrics.dropped(droppedUnsent).Inc() },
+		Unsent:     from.unsent,
 		Connection: from.connection,
 		Dropped:    func(messages int) { from.metrics.dropped(droppedInSocket).Add(float64(messages)) },
 	}
@@ -111,7 +111,11 @@ func (m *mediator) received(from *leg, at time.Time, topic string, content []byt
 	from.metrics.received.Inc()
 	content = bytes.Clone(content) // the client may reuse its buffer
 	for _, to := range m.legs {
-		if to != from && !to.queue.put(message{topic: to.config.Prefix + bare, content: content, at: at}) {
+		if to == from {
+			continue
+		}
+		topic := to.config.Prefix + bare
+		if !to.queue.put(message{topic: topic, content: content, print: fingerprintOf(topic, content), at: at}) {
 			to.metrics.dropped(droppedQueueFull).Inc()
 		}
 	}
@@ -132,12 +136,12 @@ func (m *mediator) close() {
 	m.writers.Wait()
 	stop()
 	for _, l := range m.legs {
+		if l.client != nil {
+			l.client.Close(ctx)
+		}
 		if waiting := l.queue.length(); waiting > 0 {
 			l.metrics.dropped(droppedAtEnd).Add(float64(waiting))
 			l.warn(fmt.Sprintf("%d messages were still waiting at the end", waiting))
-		}
-		if l.client != nil {
-			l.client.Close(ctx)
 		}
 	}
 }
@@ -205,24 +209,37 @@ func (l *leg) connection(up bool, reason string) {
 	}
 }
 
+// sent and unsent say what became of a message that the client took.
+func (l *leg) sent(topic string, content []byte) {
+	print := fingerprintOf(topic, content)
+	l.metrics.sent.Inc()
+	l.queue.release(print, len(content))
+	l.echoes.sent(print)
+}
+
+func (l *leg) unsent(topic string, content []byte) {
+	print := fingerprintOf(topic, content)
+	l.metrics.dropped(droppedUnsent).Inc()
+	l.queue.release(print, len(content))
+	l.echoes.forget(print)
+}
+
 // write publishes the leg's queued messages, one after the other. A message waits for a connection.
 func (l *leg) write() {
 	for {
-		m, ok := l.queue.first()
+		m, ok := l.queue.take()
 		if !ok || !l.publish(m) {
 			return
 		}
-		l.queue.drop()
 	}
 }
 
 // publish publishes a message; false if the mediator ended first.
 func (l *leg) publish(m message) bool {
-	print := fingerprintOf(m.topic, m.content)
 	back := mqtttopic.MatchAny(l.filters, m.topic)
 	for !l.stopped.Load() {
 		if back { // before publishing, as the echo may arrive before Publish returns
-			l.echoes.add(print)
+			l.echoes.add(m.print)
 		}
 		err := l.client.Publish(m.topic, m.content)
 		if err == nil {
@@ -231,10 +248,11 @@ func (l *leg) publish(m message) bool {
 			return true
 		}
 		if back {
-			l.echoes.forget(print)
+			l.echoes.forget(m.print)
 		}
 		if !errors.Is(err, transport.ErrNotConnected) && !errors.Is(err, transport.ErrNoRoom) {
 			l.metrics.dropped(droppedRefused).Inc()
+			l.queue.release(m.print, len(m.content))
 			l.warn(fmt.Sprintf("message of %d bytes on topic %q: %v", len(m.content), m.topic, err))
 			return true
 		}

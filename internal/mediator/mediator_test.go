@@ -31,6 +31,9 @@ type fakeBroker struct {
 	mu      sync.Mutex
 	down    bool
 	refuses string
+	// keeps: clients take messages and do not send them yet.
+	keeps   bool
+	kept    []func()
 	clients []*fakeClient
 	seen    []string // "topic content" of all that was published
 }
@@ -64,17 +67,25 @@ func (w *world) open(s transport.Setup, events transport.Events) (transport.Clie
 
 func (c *fakeClient) Publish(topic string, content []byte) error {
 	c.broker.mu.Lock()
-	down, refused := c.broker.down, c.broker.refuses != "" && strings.Contains(string(content), c.broker.refuses)
+	down, refused, keeps := c.broker.down, c.broker.refuses != "" && strings.Contains(string(content), c.broker.refuses), c.broker.keeps
+	if keeps {
+		c.broker.kept = append(c.broker.kept, func() { c.send(topic, content) })
+	}
 	c.broker.mu.Unlock()
 	switch {
 	case down:
 		return transport.ErrNotConnected
 	case refused:
 		return errors.New("not to my taste")
+	case !keeps:
+		c.send(topic, content)
 	}
+	return nil
+}
+
+func (c *fakeClient) send(topic string, content []byte) {
 	c.events.Sent(time.Now(), topic, content)
 	c.broker.publish(topic, content)
-	return nil
 }
 
 func (c *fakeClient) Close(context.Context) {}
@@ -273,6 +284,28 @@ func TestAFullQueueDropsTheNewestAndCountsIt(t *testing.T) {
 			r.sees("b", "t 0", "t 1", "t 2", "t 3", "t 4")
 		})
 	}
+}
+
+func TestWhatAClientKeepsIsBoundedWithTheQueue(t *testing.T) {
+	r := start(t, func(m *trafficconfig.Mediator) { m.QueueMessages = 5 }, trafficconfig.Leg{Name: "a", QoS: 1}, trafficconfig.Leg{Name: "b", QoS: 1})
+	b := r.broker("b")
+	b.keeps = true
+	for i := range 9 {
+		r.broker("a").publish("t", fmt.Appendf(nil, "%d", i))
+	}
+	if got := r.metric("messages_dropped_total", `leg="b"`, droppedQueueFull); got != 4 {
+		t.Errorf("%v messages dropped; want 4", got)
+	}
+	r.until("the client to have them", func() bool { b.mu.Lock(); defer b.mu.Unlock(); return len(b.kept) == 5 })
+	b.mu.Lock()
+	b.keeps = false
+	kept := b.kept
+	b.mu.Unlock()
+	for _, send := range kept {
+		send()
+	}
+	r.broker("a").publish("t", []byte("9"))
+	r.sees("b", "t 0", "t 1", "t 2", "t 3", "t 4", "t 9")
 }
 
 func TestWhatAProtocolRefusesIsCountedAndTheRestGoesOn(t *testing.T) {

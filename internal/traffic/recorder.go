@@ -69,7 +69,7 @@ func (r *recorder) refused(id string) {
 }
 
 // neverSent is a transport.Events.Unsent.
-func (r *recorder) neverSent(content []byte) {
+func (r *recorder) neverSent(_ string, content []byte) {
 	r.mu.Lock()
 	r.forget(r.idOf(content))
 	r.mu.Unlock()

@@ -383,7 +383,7 @@ func TestAMessageThatTheProtocolDropsIsForgottenAndCounted(t *testing.T) {
 	r := newRecorder("n/x", "X", messagelog.NewWriter(&syncbuffer.Buffer{}), newMetrics("n/x"), func(string) {})
 	content := []byte("X_1 and more")
 	r.triggered(time.Now(), "X_1", "t", content, nil)
-	r.neverSent(content)
+	r.neverSent("t", content)
 	if len(r.pending) != 0 || len(r.ids) != 0 {
 		t.Errorf("still has %v and its content", r.pending)
 	}

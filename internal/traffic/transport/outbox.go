@@ -37,7 +37,7 @@ type OutboxMessage struct {
 type Outbox struct {
 	keeps bool
 	// drop is called for messages of QoS 0 that are dropped.
-	drop func(payload []byte)
+	drop func(topic string, payload []byte)
 
 	mu        sync.Mutex
 	wake      chan struct{}
@@ -91,7 +91,7 @@ func (o *Outbox) Disconnected() {
 	o.connected = false
 	if !o.keeps {
 		for _, m := range o.waiting {
-			o.drop(m.Payload)
+			o.drop(m.Topic, m.Payload)
 		}
 		o.waiting, o.bytes = nil, 0
 		return
@@ -141,7 +141,7 @@ func (o *Outbox) take() (OutboxMessage, bool) {
 // NotWritten records that the write of a message failed.
 func (o *Outbox) NotWritten(m OutboxMessage) {
 	if !o.keeps {
-		o.drop(m.Payload)
+		o.drop(m.Topic, m.Payload)
 	}
 }
 

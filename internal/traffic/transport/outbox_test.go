@@ -65,7 +65,7 @@ func TestAnOutboxThatKeepsMessagesWritesThemAgainUntilTheyAreAcknowledged(t *tes
 
 func TestAnOutboxThatKeepsNothingForgetsWhatHasNoConnection(t *testing.T) {
 	var dropped []string
-	o := NewOutbox(false, Events{Unsent: func(payload []byte) { dropped = append(dropped, string(payload)) }})
+	o := NewOutbox(false, Events{Unsent: func(_ string, payload []byte) { dropped = append(dropped, string(payload)) }})
 	if err := o.Put("a", nil); !errors.Is(err, ErrNotConnected) {
 		t.Errorf("%v; want %v", err, ErrNotConnected)
 	}

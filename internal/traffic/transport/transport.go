@@ -18,7 +18,7 @@ type Events struct {
 	// succeeded, and again for every repetition.
 	Sent func(at time.Time, topic string, payload []byte)
 	// Unsent: a message that Publish has taken will never be sent. It may be nil: clients call DropUnsent.
-	Unsent func(payload []byte)
+	Unsent func(topic string, payload []byte)
 	// Received: a message left the socket or client library at the given time.
 	Received func(at time.Time, topic string, payload []byte)
 	// Connection began or ended; reason is for people. At the beginning it is the broker's host:port (Dialer.Connected), or empty for
@@ -31,9 +31,9 @@ type Events struct {
 }
 
 // DropUnsent calls Unsent, if there is one.
-func (e Events) DropUnsent(payload []byte) {
+func (e Events) DropUnsent(topic string, payload []byte) {
 	if e.Unsent != nil {
-		e.Unsent(payload)
+		e.Unsent(topic, payload)
 	}
 }
 

@@ -178,7 +178,7 @@ func TestOfAWriteThatIsCutShortWholeMessagesAreSent(t *testing.T) {
 	var told, dropped []string
 	o := newOutbox(mqttwire.MQTT311, false, transport.Events{
 		Sent:   func(_ time.Time, topic string, _ []byte) { told = append(told, topic) },
-		Unsent: func(payload []byte) { dropped = append(dropped, string(payload)) },
+		Unsent: func(_ string, payload []byte) { dropped = append(dropped, string(payload)) },
 	})
 	o.conn = c                                      // nothing writes yet
 	for _, topic := range []string{"a", "b", "c"} { // 6 bytes each

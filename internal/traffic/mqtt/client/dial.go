@@ -124,7 +124,7 @@ func (o *outbox) detach(c *conn) {
 	defer o.mu.Unlock()
 	if o.conn == c {
 		for _, m := range o.waiting {
-			o.events.DropUnsent(m.Payload)
+			o.events.DropUnsent(m.Topic, m.Payload)
 		}
 		o.conn, o.waiting, o.bytes = nil, nil, 0
 		o.changed.Broadcast()
@@ -146,7 +146,7 @@ func (o *outbox) run(c *conn) {
 			if ends[i] <= written {
 				o.events.Sent(at, m.Topic, m.Payload)
 			} else {
-				o.events.DropUnsent(m.Payload)
+				o.events.DropUnsent(m.Topic, m.Payload)
 			}
 		}
 		if err != nil {

@@ -228,7 +228,7 @@ func (s *session) publish(ctx context.Context, m outgoing) error {
 			s.drop()
 		}
 		if !again && !sent {
-			s.events.DropUnsent(m.content)
+			s.events.DropUnsent(m.topic, m.content)
 		}
 		return fmt.Errorf("%s: %w", s.broker, err)
 	}

@@ -140,7 +140,7 @@ func (c *client) setConnected(up bool) {
 	c.connected = up
 	if !up && c.setup.PublishQoS() == 0 {
 		for _, m := range c.waiting {
-			c.events.DropUnsent(m.content)
+			c.events.DropUnsent(m.topic, m.content)
 		}
 		c.waiting = nil
 	}

@@ -235,7 +235,7 @@ func TestWithoutAConnectionQoS0IsRefusedAndQoS1Waits(t *testing.T) {
 
 func TestWhatWaitsAtQoS0IsDroppedWithTheConnection(t *testing.T) {
 	var dropped []string
-	c := &client{connected: true, wake: make(chan struct{}, 1), events: transport.Events{Unsent: func(content []byte) { dropped = append(dropped, string(content)) }}}
+	c := &client{connected: true, wake: make(chan struct{}, 1), events: transport.Events{Unsent: func(_ string, content []byte) { dropped = append(dropped, string(content)) }}}
 	publish(t, c, "t", "one")
 	c.setConnected(false)
 	if !slices.Equal(dropped, []string{"one"}) {
