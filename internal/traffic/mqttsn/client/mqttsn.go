@@ -76,8 +76,9 @@ type Client struct {
 	// ids of topics by name, and names by the gateway's ids, valid on this connection.
 	ids   map[string]uint16
 	names map[uint16]string
-	// unreleased has received messages of QoS 2 without PUBREL.
+	// unreleased has received messages of QoS 2 without PUBREL, by their ids at the gateway with the address.
 	unreleased map[uint16]bool
+	gateway    string
 	lastID     uint16
 	reported   bool
 
@@ -108,7 +109,7 @@ func open(s transport.Setup, events transport.Events, after time.Duration, times
 		return nil, err
 	}
 	c := &Client{setup: s, events: events, dialer: dialer, id: clientID(s.ClientID), qos: s.PublishQoS(), retryAfter: after, retries: times, clean: clean(s),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), unreleased: map[uint16]bool{}, subscriptions: transport.NewSubscriptions(s, events)}
+		done: make(chan struct{}), wake: make(chan struct{}, 1), subscriptions: transport.NewSubscriptions(s, events)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go func() {
 		defer close(c.done)
@@ -303,6 +304,9 @@ func (c *Client) connection(broker string) error {
 	defer l.close()
 	c.mu.Lock()
 	c.link, c.ids, c.names, c.ready = l, map[string]uint16{}, map[uint16]string{}, false
+	if c.clean || c.gateway != address.String() { // no session there that has such messages
+		c.unreleased, c.gateway = map[uint16]bool{}, address.String()
+	}
 	c.mu.Unlock()
 	defer func() {
 		c.mu.Lock()

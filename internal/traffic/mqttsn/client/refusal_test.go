@@ -1,44 +1,27 @@
 package client
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 
+	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// refuser is a gateway that refuses the first subscriptions, and then grants them.
-func refuser(t *testing.T, codes ...wire.ReturnCode) (address string, asked func() []string) {
+// fakeGateway answers packets by others.
+func fakeGateway(t *testing.T, answer func(wire.Packet) []wire.Packet) (address string) {
 	t.Helper()
 	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { socket.Close() })
-	var mu sync.Mutex
-	var filters []string
-	answer := func(p wire.Packet) wire.Packet {
-		switch p := p.(type) {
-		case *wire.Connect:
-			return &wire.Connack{}
-		case *wire.Pingreq:
-			return &wire.Pingresp{}
-		case *wire.Subscribe:
-			mu.Lock()
-			defer mu.Unlock()
-			filters = append(filters, p.Topic)
-			suback := &wire.Suback{MsgID: p.MsgID}
-			if len(filters) <= len(codes) {
-				suback.Code = codes[len(filters)-1]
-			}
-			return suback
-		}
-		return nil
-	}
 	go func() {
 		for buffer := make([]byte, wire.MaxDatagram); ; {
 			n, from, err := socket.ReadFromUDP(buffer)
@@ -49,13 +32,39 @@ func refuser(t *testing.T, codes ...wire.ReturnCode) (address string, asked func
 			if err != nil {
 				continue
 			}
-			if a := answer(p); a != nil {
+			for _, a := range answer(p) {
 				b, _ := wire.Append(nil, a)
 				_, _ = socket.WriteToUDP(b, from)
 			}
 		}
 	}()
-	return socket.LocalAddr().String(), func() []string {
+	return socket.LocalAddr().String()
+}
+
+// refuser is a gateway that refuses the first subscriptions, and then grants them.
+func refuser(t *testing.T, codes ...wire.ReturnCode) (address string, asked func() []string) {
+	t.Helper()
+	var mu sync.Mutex
+	var filters []string
+	address = fakeGateway(t, func(p wire.Packet) []wire.Packet {
+		switch p := p.(type) {
+		case *wire.Connect:
+			return []wire.Packet{&wire.Connack{}}
+		case *wire.Pingreq:
+			return []wire.Packet{&wire.Pingresp{}}
+		case *wire.Subscribe:
+			mu.Lock()
+			defer mu.Unlock()
+			filters = append(filters, p.Topic)
+			suback := &wire.Suback{MsgID: p.MsgID}
+			if len(filters) <= len(codes) {
+				suback.Code = codes[len(filters)-1]
+			}
+			return []wire.Packet{suback}
+		}
+		return nil
+	})
+	return address, func() []string {
 		mu.Lock()
 		defer mu.Unlock()
 		return slices.Clone(filters)
@@ -81,5 +90,36 @@ func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestAMessageOfAnotherSessionIsNoRepetition(t *testing.T) {
+	for name, session := range map[string]string{"at the next gateway": trafficconfig.SessionPersistent, "in a clean session": trafficconfig.SessionClean} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var connections atomic.Int32
+			answer := func(p wire.Packet) []wire.Packet { // each connection ends without a PUBREL
+				switch p := p.(type) {
+				case *wire.Connect:
+					connections.Add(1)
+					return []wire.Packet{&wire.Connack{}}
+				case *wire.Subscribe:
+					id, _ := mqttsn.ShortName("ab")
+					message := &wire.Publish{QoS: 2, Kind: wire.Short, TopicID: id, MsgID: 1, Data: fmt.Appendf(nil, "of connection %d", connections.Load())}
+					return []wire.Packet{&wire.Suback{MsgID: p.MsgID}, message}
+				case *wire.Pubrec:
+					return []wire.Packet{&wire.Disconnect{}}
+				}
+				return nil
+			}
+			one, two := fakeGateway(t, answer), fakeGateway(t, answer)
+			c := connect(t, one, "sub", func(s *transport.Setup) {
+				subscribing("#", 2)(s)
+				if s.Session = session; session == trafficconfig.SessionPersistent {
+					s.Failover = []string{two}
+				}
+			})
+			eventually(t, "messages of three connections", c.is(func() bool { return len(c.received) >= 3 }))
+		})
 	}
 }
