@@ -168,15 +168,21 @@ func (g *Gateway) end() {
 		}
 	}
 	g.mu.Unlock()
-	limit := time.After(disconnectTimeout)
+	shutAll(open, disconnectTimeout)
+	g.own.end()
+}
+
+// shutAll waits for connections to end, and closes those that have not ended after a time.
+func shutAll(open []*brokerConn, after time.Duration) {
+	limit, cancel := context.WithTimeout(context.Background(), after)
+	defer cancel()
 	for _, conn := range open {
 		select {
 		case <-conn.closed:
-		case <-limit:
+		case <-limit.Done():
 			conn.shut()
 		}
 	}
-	g.own.end()
 }
 
 func (g *Gateway) read() error {

@@ -393,3 +393,27 @@ func TestWhatIsWrongWithAConfigurationIsNamed(t *testing.T) {
 		})
 	}
 }
+
+func TestConnectionsThatDoNotEndAreClosedTogether(t *testing.T) {
+	var open []*brokerConn
+	for range 3 {
+		near, far := net.Pipe()
+		t.Cleanup(func() { far.Close() })
+		open = append(open, &brokerConn{conn: near, closed: make(chan struct{})})
+	}
+	ended := make(chan struct{})
+	go func() {
+		shutAll(open, 10*time.Millisecond)
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(10 * time.Second):
+		t.Fatal("waits for connections that do not end")
+	}
+	for i, conn := range open {
+		if conn.shut() {
+			t.Errorf("connection %d was left open", i)
+		}
+	}
+}
