@@ -180,7 +180,8 @@ func (n *near) abandon(e *entry, why string) {
 // had no outcome yet.
 func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool {
 	n.mu.Lock()
-	if e.done {
+	abandoned := outcome == outcomeAbandoned
+	if e.done || abandoned && e.clients > 0 { // one has asked again meanwhile
 		n.mu.Unlock()
 		return false
 	}
@@ -188,7 +189,8 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 		own, held = &refusal{502, errorInternal, "There was a response, which the proxy could not keep on its full disk."}, nil
 	}
 	e.done, e.refusal, e.held = true, own, held
-	unwanted := e.clients == 0 && !e.keyed // nobody can ask for the response any more
+	// Nobody can ask for the response any more. A repetition of an abandoned request is a new one.
+	unwanted := e.clients == 0 && !e.keyed || abandoned
 	n.unanswered.Remove(e.unanswered)
 	if e.waiting != nil {
 		n.waiting.Remove(e.waiting)

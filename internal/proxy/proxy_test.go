@@ -436,6 +436,30 @@ func TestAResponseThatNobodyCanAskForIsNotKept(t *testing.T) {
 	})
 }
 
+func TestAClientThatLeftMayRepeatAnUnsentRequestWithItsKey(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil)
+	p.run(p.near) // the far proxy does not run
+	service := newCounter(t)
+	get := fmt.Sprintf("GET %s/ HTTP/1.1\r\nIdempotency-Key: 1\r\nConnection: close\r\n\r\n", service.URL)
+	conn, err := net.Dial("tcp", p.near.Near.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(conn, get)
+	requests := func() int {
+		files, _ := filepath.Glob(filepath.Join(p.near.Folder, "near", "*.request"))
+		return len(files)
+	}
+	eventually(t, "the request", func() bool { return requests() == 1 })
+	conn.Close()
+	eventually(t, "no request", func() bool { return requests() == 0 })
+	p.run(p.far)
+	if answer := rawExchange(t, p.near.Near.Listen, get); !strings.HasPrefix(answer, "HTTP/1.1 200 OK") {
+		t.Errorf("the repetition is answered\n%s\nwant the service's response", answer)
+	}
+}
+
 func TestASlowServiceHoldsNobodyElseUp(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range linkProtocols {
