@@ -67,6 +67,9 @@ var ofReferences = []check{
 	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckVMs(s.Input) }},
 }
 
+// clients is the check of what clients would refuse by their nodes' names. Only a spec without errors has them.
+var clients = check{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckClients(s.Input) }}
+
 // size is the check that all pods fit into the API server, and apps into their nodes. Only a spec without errors has pods.
 var size = check{ReasonInvalid, func(s *Subject) field.ErrorList {
 	pods := render.Pods(s.Input)
@@ -94,7 +97,7 @@ func Spec(e *v1alpha1.Experiment, options render.Options) *Compiled {
 	}
 	s := &Subject{Input: render.Input{Experiment: e, Topology: c.Topology, Options: options}}
 	if c.Findings = s.run(ofSpec); len(c.Findings) == 0 {
-		c.Findings = s.run([]check{size})
+		c.Findings = s.run([]check{clients, size})
 	}
 	return c
 }

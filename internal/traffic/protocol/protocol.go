@@ -2,6 +2,11 @@
 // A description links no client.
 package protocol
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Protocol is a protocol of publishers and subscribers.
 type Protocol struct {
 	// Name in the API and in configurations, such as mqtt.
@@ -20,10 +25,24 @@ type Protocol struct {
 	MinQoS, MaxQoS int
 	// MaxPayloadBytes is the largest payload, for any topic.
 	MaxPayloadBytes int
+	// MaxTopicBytes is the longest topic or filter in UTF-8; 0 for that of MQTT. NotInTopics is what none may contain; empty for nothing.
+	MaxTopicBytes int
+	NotInTopics   string
 	// Versions: a client has a version of MQTT.
 	Versions bool
 	// CLibrary: its client needs a library that is not written in Go, which only the image of ZeroMQ has.
 	CLibrary bool
+}
+
+// CheckTopic returns an error for a topic or filter of MQTT that the protocol cannot carry. Its words follow the topic.
+func (p Protocol) CheckTopic(topic string) error {
+	switch {
+	case p.MaxTopicBytes > 0 && len(topic) > p.MaxTopicBytes:
+		return fmt.Errorf("has %d bytes: %s carries at most %d", len(topic), p.Name, p.MaxTopicBytes)
+	case p.NotInTopics != "" && strings.Contains(topic, p.NotInTopics):
+		return fmt.Errorf("has %s inside: %s takes that for another character", p.NotInTopics, p.Name)
+	}
+	return nil
 }
 
 // Transport is a protocol of requests and responses, between messaging services.

@@ -5,12 +5,12 @@ package client
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	description "vignette.dev/vignette/internal/traffic/amqp"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -28,14 +28,7 @@ type client struct{ *transport.Brokered }
 
 // Open is a transport.Open.
 func Open(setup transport.Setup, events transport.Events) (transport.Client, error) {
-	return transport.OpenBrokered("AMQP", setup, events, checkKey, func(ctx context.Context, b *transport.Brokered) error { return client{b}.connection(ctx) })
-}
-
-func checkKey(what, topic string) error {
-	if len(topic) > transport.MaxKey {
-		return fmt.Errorf("%s %s has %d bytes: a routing key of AMQP has at most %d", what, topic, len(topic), transport.MaxKey)
-	}
-	return nil
+	return transport.OpenBrokered(description.Protocol, setup, events, func(ctx context.Context, b *transport.Brokered) error { return client{b}.connection(ctx) })
 }
 
 // connection runs one connection and returns why it ended.

@@ -29,11 +29,19 @@ type Maker struct {
 	random *rand.ChaCha8
 }
 
-// New returns a Maker of messages of size bytes. It fails if the entity's ids do not fit.
-func New(entity string, size int, seed int64) (*Maker, error) {
+// Check returns an error for a size of messages in which the entity's ids do not fit, or that is too large.
+func Check(entity string, size int) error {
 	need := max(MinBytes, len(entity)+len("_")+maxDigits+len("\n"))
 	if size < need || size > MaxBytes {
-		return nil, fmt.Errorf("payload bytes:%d of entity %s: want from %d (its message id has to fit) to %d", size, entity, need, MaxBytes)
+		return fmt.Errorf("payload bytes:%d of entity %s: want from %d (its message id has to fit) to %d", size, entity, need, MaxBytes)
+	}
+	return nil
+}
+
+// New returns a Maker of messages of size bytes. It fails if the entity's ids do not fit.
+func New(entity string, size int, seed int64) (*Maker, error) {
+	if err := Check(entity, size); err != nil {
+		return nil, err
 	}
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], uint64(seed))

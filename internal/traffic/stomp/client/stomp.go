@@ -10,37 +10,24 @@ import (
 	"net/url"
 	"strings"
 
+	"vignette.dev/vignette/internal/traffic/stomp"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-const (
-	// destinations is the prefix of topics' destinations in RabbitMQ and others.
-	destinations = "/topic/"
-	// escapedSlash is RabbitMQ's escape of a slash in a destination's name.
-	escapedSlash = "%2F"
-)
+// destinations is the prefix of topics' destinations in RabbitMQ and others.
+const destinations = "/topic/"
 
 // client maintains one connection.
 type client struct{ *transport.Brokered }
 
 // Open is a transport.Open.
 func Open(setup transport.Setup, events transport.Events) (transport.Client, error) {
-	return transport.OpenBrokered("STOMP", setup, events, checkTopic, func(ctx context.Context, b *transport.Brokered) error { return client{b}.connection(ctx) })
-}
-
-func checkTopic(what, topic string) error {
-	switch {
-	case len(topic) > transport.MaxKey:
-		return fmt.Errorf("%s %s has %d bytes: a destination's name has at most %d", what, topic, len(topic), transport.MaxKey)
-	case strings.Contains(topic, escapedSlash):
-		return fmt.Errorf("%s %s has %s inside: RabbitMQ would take it for another character", what, topic, escapedSlash)
-	}
-	return nil
+	return transport.OpenBrokered(stomp.Protocol, setup, events, func(ctx context.Context, b *transport.Brokered) error { return client{b}.connection(ctx) })
 }
 
 // destination returns that of a topic or filter: its routing key, with escaped slashes.
 func destination(topic string) string {
-	return destinations + strings.ReplaceAll(transport.RoutingKey(topic), "/", escapedSlash)
+	return destinations + strings.ReplaceAll(transport.RoutingKey(topic), "/", stomp.EscapedSlash)
 }
 
 // topic returns that of a message's destination, in which RabbitMQ escapes more than it reads.

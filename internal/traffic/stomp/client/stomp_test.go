@@ -44,7 +44,7 @@ func TestSetupsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*transport.Setup){
 		"at most 255":  func(s *transport.Setup) { s.LargestTopic = strings.Repeat("x", 256) },
 		"%2F inside":   func(s *transport.Setup) { s.LargestTopic = "a%2Fb" },
-		"up to":        func(s *transport.Setup) { s.LargestBytes = transport.MaxBytes + 1 },
+		"up to":        func(s *transport.Setup) { s.LargestBytes = 128<<20 + 1 },
 		"topic filter": func(s *transport.Setup) { s.Subscribe = &trafficconfig.Subscribe{Topics: []string{"a#"}} },
 		"host:port":    func(s *transport.Setup) { s.Broker = "nor" },
 		"0 and 1":      func(s *transport.Setup) { s.Publish = &trafficconfig.Publish{QoS: 2} },

@@ -1,0 +1,79 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"vignette.dev/vignette/internal/traffic/payload/bytes"
+	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps"
+	"vignette.dev/vignette/operators/apps/traffic"
+)
+
+// CheckClients finds what clients would refuse on a node because of its names: topics and filters once names are in their placeholders,
+// and sizes too small for message ids. Each field has its first error. The references of the spec must be valid.
+func CheckClients(in Input) (errs field.ErrorList) {
+	paths := map[string]*field.Path{}
+	for i, app := range in.Experiment.Spec.Apps {
+		paths[app.Name] = field.NewPath("spec", "apps").Index(i)
+	}
+	found := map[string]bool{}
+	sites := MakeSites(in)
+	for _, node := range in.Topology.Nodes {
+		for _, site := range sites[node.Name] {
+			for _, err := range checkClient(site, paths[site.App.Name]) {
+				if !found[err.Field] {
+					found[err.Field] = true
+					errs = append(errs, err)
+				}
+			}
+		}
+	}
+	return errs
+}
+
+func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
+	topic := func(at *field.Path, protocol v1alpha1.Protocol, topic string) {
+		if err := trafficconfig.ProtocolOf(protocol).CheckTopic(topic); err != nil {
+			errs = append(errs, field.Invalid(at, topic, fmt.Sprintf("on node %s it %v", site.Node, err)))
+		}
+	}
+	for i := range site.Instances {
+		if p := site.App.Publisher; p != nil {
+			topic(path.Child("publisher", "topic"), p.Protocol, traffic.Topic(site, i))
+			if err := checkIDs(p.Payload, site.Senders[i].Entity); err != nil {
+				errs = append(errs, field.Invalid(path.Child("publisher", "payload"), p.Payload, err.Error()))
+			}
+		}
+		if s := site.App.Subscriber; s != nil {
+			for j, filter := range traffic.Subscriptions(site.App, site.Node, i) {
+				topic(path.Child("subscriber", "topics").Index(j), s.Protocol, filter)
+			}
+		}
+	}
+	if m := site.App.Mediator; m != nil {
+		for i, leg := range m.Legs {
+			for j, filter := range leg.Topics {
+				topic(path.Child("mediator", "legs").Index(i).Child("topics").Index(j), leg.Protocol, leg.Prefix+filter)
+			}
+		}
+	}
+	return errs
+}
+
+// checkIDs returns an error if a payload is too small for an entity's message ids.
+func checkIDs(payload, entity string) error {
+	count, ok := strings.CutPrefix(payload, "bytes:")
+	if !ok {
+		return nil
+	}
+	size, err := strconv.Atoi(count)
+	if err != nil {
+		return nil // the API server refuses it
+	}
+	return bytes.Check(entity, size)
+}

@@ -1,0 +1,42 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestWhatClientsRefuseByTheNamesOfTheirNodesIsRefusedBefore(t *testing.T) {
+	accents := strings.Repeat("é", 115) // 230 bytes
+	publisher := func(protocol, topic string) string {
+		return fmt.Sprintf("publisher: {protocol: %s, to: server, period: 1s, topic: %q}", protocol, topic)
+	}
+	sized := func(payload string) string {
+		return fmt.Sprintf("publisher: {protocol: mqtt, to: server, period: 1s, country: MECHANISEDBATTALIONONE, payload: %q}", payload)
+	}
+	for name, c := range map[string]struct{ app, field, want string }{
+		"a topic that fits":              {publisher("amqp", accents+"/{node}"), "", ""},
+		"a topic too long for AMQP":      {publisher("amqp", accents+"/{node}/{node}"), "publisher.topic", "on node headquarters it has 256 bytes: amqp carries at most 255"},
+		"a topic too long for STOMP":     {publisher("stomp", accents+"/{node}/{node}"), "publisher.topic", "stomp carries at most 255"},
+		"the same by MQTT":               {publisher("mqtt", accents+"/{node}/{node}"), "", ""},
+		"an escaped slash by STOMP":      {publisher("stomp", "a%2Fb"), "publisher.topic", "has %2F inside"},
+		"a filter too long for STOMP":    {fmt.Sprintf("subscriber: {protocol: stomp, to: server, topics: [ok, %q]}", accents+"/{node}/{node}"), "subscriber.topics[1]", "has 256 bytes"},
+		"a mediator's filter too long":   {fmt.Sprintf("mediator: {legs: [{protocol: amqp, to: server, prefix: %q, topics: [a/headquarters/b/#]}]}", accents+"/1234567/"), "mediator.legs[0].topics[0]", "has 257 bytes"},
+		"a size with room for the ids":   {sized("bytes:35"), "", ""},
+		"a size too small for the ids":   {sized("bytes:34"), "publisher.payload", "of entity MECHANISEDBATTALIONONE-S001: want from 35"},
+		"what only one instance refuses": {publisher("amqp", strings.Repeat("x", 254)+"{instance}") + ", instances: 10", "publisher.topic", "has 256 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			errs := CheckClients(inputOf(t, "[{name: server, image: own, command: [b]}, {name: bft, "+c.app+"}]", "[{name: headquarters, networks: [lan], apps: [server, bft]}]"))
+			if c.want == "" {
+				if len(errs) > 0 {
+					t.Error(errs.ToAggregate())
+				}
+				return
+			}
+			if len(errs) != 1 || errs[0].Field != "spec.apps[1]."+c.field || !strings.Contains(fmt.Sprint(errs[0].Detail), c.want) {
+				t.Errorf("%v; want one error about %s with %q", errs.ToAggregate(), c.field, c.want)
+			}
+		})
+	}
+}
