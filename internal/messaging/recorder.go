@@ -63,10 +63,11 @@ func (r *recorder) failed(at time.Time, id, topic string, err error) {
 	r.metrics.failed.WithLabelValues(string(request.ReasonOf(err))).Inc()
 }
 
-// neverSent counts a message that never reached the socket.
-func (r *recorder) neverSent(id, reason string) {
+// neverSent logs and counts the failure of a request that never reached the socket.
+func (r *recorder) neverSent(at time.Time, id, topic string, err error) {
 	r.metrics.unsent.Inc()
-	r.warn(fmt.Sprintf("message %s is not sent: %s", id, reason))
+	r.warn(fmt.Sprintf("message %s is not sent: %v", id, err))
+	r.failed(at, id, topic, err)
 }
 
 // received logs a message of another node, which has been processed too.

@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// maxOutstanding requests of one service. Further messages are never sent.
+	// maxOutstanding requests of one service. Further ones fail and are never sent.
 	maxOutstanding = 4096
 	// closeTimeout is how long to wait for outstanding requests: less than the 2 s of grace of instances.
 	closeTimeout = 1500 * time.Millisecond
@@ -157,7 +157,7 @@ func (s *service) send(ctx, requests context.Context, running *sync.WaitGroup, s
 		}
 		p, err := s.prepare(number, m, start)
 		if err != nil {
-			s.neverSent(p.id, err.Error())
+			s.neverSent(s.now(), p.id, p.to.Topic, request.Failed(request.Cancelled, err.Error()))
 			continue
 		}
 		select {
@@ -167,7 +167,7 @@ func (s *service) send(ctx, requests context.Context, running *sync.WaitGroup, s
 				s.exchange(requests, p)
 			})
 		default:
-			s.neverSent(p.id, fmt.Sprintf("%d requests are outstanding", maxOutstanding))
+			s.neverSent(s.now(), p.id, p.to.Topic, request.Failed(request.Cancelled, fmt.Sprintf("%d requests are outstanding", maxOutstanding)))
 		}
 	}
 }
@@ -207,8 +207,7 @@ func (s *service) exchange(ctx context.Context, p outgoing) {
 	response, at, err := s.peer.Do(ctx, p.to.Address, p.request, events)
 	switch {
 	case err != nil && !sent:
-		s.neverSent(p.id, err.Error())
-		s.failed(s.now(), p.id, p.to.Topic, err)
+		s.neverSent(s.now(), p.id, p.to.Topic, err)
 	case err != nil:
 		s.failed(s.now(), p.id, p.to.Topic, err)
 	case response.Status != 0:

@@ -173,6 +173,17 @@ func TestARequestThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
+func TestARequestBeyondThoseOutstandingFails(t *testing.T) {
+	a := configOf("a")
+	all := addressed(&a, "all", slices.Repeat([]string{"silent"}, maxOutstanding+1)...)
+	a.Messages = []messagingconfig.Message{{AtSeconds: 1, To: all, Type: "TEXT", From: "a"}}
+	events := run(t, 5*time.Second, map[string]messagingconfig.Config{"a:5683": a, "silent:5683": configOf("silent")})
+	want := fmt.Sprintf("1s failed a/chat_%d messaging/chat/to/silent cancelled: %d requests are outstanding", maxOutstanding+1, maxOutstanding)
+	if got := events["a:5683"]; !slices.Contains(got, want) {
+		t.Errorf("the log of %d events does not have %q", len(got), want)
+	}
+}
+
 func TestAPushGoesToEachAddresseeEachPeriod(t *testing.T) {
 	a := configOf("a")
 	a.Country, a.Unit, a.Entity = "NOR", "NOR-UNIT001", "NOR-S001"

@@ -135,7 +135,7 @@ const (
 	Unreachable Reason = "unreachable"
 	// Rejected: the server answered with an error status.
 	Rejected Reason = "rejected"
-	// Cancelled: the client was stopped before a response came.
+	// Cancelled: the client was stopped before a response came, or gave the request up.
 	Cancelled Reason = "cancelled"
 	// Invalid: what came back is no response of the protocol.
 	Invalid Reason = "invalid"
