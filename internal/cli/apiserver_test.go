@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	experiments, err := c.submit(t.Context(), objects)
+	experiments, err := c.submit(t.Context(), objects, io.Discard)
 	if err != nil || len(experiments) != 1 || experiments[0].UID == "" {
 		t.Fatalf("submit: %v, %v", experiments, err)
 	}
@@ -67,7 +68,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 		object.SetResourceVersion("")
 		object.SetUID("")
 	}
-	if _, err := elsewhere.submit(t.Context(), objects[:1]); err == nil || !strings.Contains(err.Error(), "there is no namespace nowhere: kubectl create namespace nowhere") {
+	if _, err := elsewhere.submit(t.Context(), objects[:1], io.Discard); err == nil || !strings.Contains(err.Error(), "there is no namespace nowhere: kubectl create namespace nowhere") {
 		t.Errorf("run in a namespace that does not exist: %v; want how to make it", err)
 	}
 	err = target.explainArchive(c.results(t.Context(), "quickstart", resultsOptions{output: "table"}, &out, &out))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -360,7 +361,7 @@ func TestRunTakesCampaigns(t *testing.T) {
 	if err != nil || out.String() != "campaign team-nor/try created\n" || len(campaigns) != 1 {
 		t.Fatalf("%v, %s", err, out.String())
 	}
-	if experiments, err := c.submit(t.Context(), objects); err != nil || len(experiments) > 0 {
+	if experiments, err := c.submit(t.Context(), objects, io.Discard); err != nil || len(experiments) > 0 {
 		t.Errorf("experiments of a campaign's file: %d, %v; want none, as the operator makes them", len(experiments), err)
 	}
 	camp, err := c.campaign(t.Context(), "try")

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -31,7 +32,7 @@ func TestACloneHasTheSpecOfTheRunAndIsARerunOnceItIsMarked(t *testing.T) {
 		objects[0].SetName("clone-of-" + run[:4])
 		objects[0].SetLabels(map[string]string{v1alpha1.LabelRerunOf: clone.Mark.UID})
 		objects[0].SetAnnotations(clone.Mark.Annotations)
-		if _, err := c.submit(t.Context(), objects); err != nil {
+		if _, err := c.submit(t.Context(), objects, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		if rerunOf, basedOn := origin.Of(created(t, c, "clone-of-"+run[:4])); rerunOf == nil || basedOn != nil {

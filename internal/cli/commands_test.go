@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"k8s.io/apimachinery/pkg/runtime"
 	"net/http"
 	"net/http/httptest"
@@ -177,7 +178,7 @@ func TestARunIsANewObject(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = c.submit(t.Context(), objects)
+		_, err = c.submit(t.Context(), objects, io.Discard)
 		return err
 	}
 	if err := submit(); err != nil {
@@ -185,6 +186,23 @@ func TestARunIsANewObject(t *testing.T) {
 	}
 	if err := submit(); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("a second run of one name: %v; want that it exists already", err)
+	}
+}
+
+func TestRunNamesWhatItCreatedBeforeARefusal(t *testing.T) {
+	c := testCluster(t, archive{})
+	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "quickstart", "experiment.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := validateFile("experiment.yaml", text, os.Stderr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	again := objects[0].DeepCopy()
+	if _, err := c.submit(t.Context(), append(objects, again), &out); err == nil || out.String() != "experiment team-nor/quickstart created\n" {
+		t.Errorf("%q, %v; want the first experiment named and the second refused", out.String(), err)
 	}
 }
 

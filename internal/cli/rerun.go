@@ -147,12 +147,11 @@ func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOpt
 
 // createAndFollow creates an experiment, and follows it if it is to be watched.
 func (c *cluster) createAndFollow(ctx context.Context, objects []*unstructured.Unstructured, watch bool, out io.Writer) error {
-	experiments, err := c.submit(ctx, objects)
+	experiments, err := c.submit(ctx, objects, out)
 	if err != nil {
 		return err
 	}
 	e := experiments[0]
-	fmt.Fprintf(out, "experiment %s/%s created\n", e.Namespace, e.Name)
 	if watch {
 		return c.watch(ctx, e, newView(out))
 	}

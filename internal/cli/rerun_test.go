@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -170,7 +171,7 @@ func TestADryRunPrintsWhatRunTakesAndCreatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.submit(t.Context(), objects); err != nil {
+	if _, err := c.submit(t.Context(), objects, io.Discard); err != nil {
 		t.Errorf("run of what was printed: %v", err)
 	}
 }

@@ -45,16 +45,13 @@ func newRun(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			experiments, err := c.submit(cmd.Context(), objects)
+			experiments, err := c.submit(cmd.Context(), objects, cmd.OutOrStdout())
 			if err != nil {
 				return err
 			}
 			campaigns, err := c.submitCampaigns(cmd.Context(), objects, cmd.OutOrStdout())
 			if err != nil {
 				return err
-			}
-			for _, e := range experiments {
-				fmt.Fprintf(cmd.OutOrStdout(), "experiment %s/%s created\n", e.Namespace, e.Name)
 			}
 			if !follow {
 				text := ""
@@ -188,8 +185,9 @@ func (c *cluster) submitCampaigns(ctx context.Context, objects []*unstructured.U
 	return campaigns, nil
 }
 
-// submit applies what experiments refer to, then creates the experiments. A run is a new object, so an existing one is an error.
-func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructured) (experiments []*v1alpha1.Experiment, err error) {
+// submit applies what experiments refer to, then creates the experiments. A run is a new object, so an existing one is an error. It
+// prints each at once, as a later one may be refused.
+func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructured, out io.Writer) (experiments []*v1alpha1.Experiment, err error) {
 	for _, object := range objects {
 		if isExperiment(object) || isCampaign(object) {
 			continue
@@ -219,6 +217,7 @@ func (c *cluster) submit(ctx context.Context, objects []*unstructured.Unstructur
 		experiments = append(experiments, &v1alpha1.Experiment{})
 		e := experiments[len(experiments)-1]
 		e.Namespace, e.Name, e.UID = object.GetNamespace(), object.GetName(), object.GetUID()
+		fmt.Fprintf(out, "experiment %s/%s created\n", e.Namespace, e.Name)
 	}
 	return experiments, nil
 }
