@@ -29,7 +29,7 @@ func newMetrics(instance string) *metrics {
 	}
 	m.triggered = counter("messages_triggered_total", "Messages that were due and made.")
 	m.sent = counter("messages_sent_total", "Messages handed to the socket, each once.")
-	m.unsent = counter("messages_unsent_total", "Messages that were refused, mostly for lack of a connection, and will never be sent.")
+	m.unsent = counter("messages_unsent_total", "Messages that were refused or dropped, mostly for lack of a connection, and will never be sent.")
 	m.repeated = counter("messages_repeated_total", "Repetitions of messages by the protocol (QoS 1 and 2).")
 	m.received = counter("messages_received_total", "Messages received from other senders, duplicates included.")
 	m.own = counter("messages_own_total", "Messages of this instance itself that came back to it; they are not in the message log.")
