@@ -1,10 +1,10 @@
 package mediator
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"sort"
 	"sync"
 	"time"
 )
@@ -68,15 +68,17 @@ func (e *echoes) add(print fingerprint) {
 	e.next++
 }
 
-// sent begins the time of all equal messages.
+// sent begins the time of the oldest equal message that was not sent yet. Without one it is a repetition, which renews the newest's.
 func (e *echoes) sent(print fingerprint) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, number := range e.byPrint[print] {
-		if i, known := slices.BinarySearchFunc(e.awaited, number, func(a echo, n uint64) int { return cmp.Compare(a.number, n) }); known {
-			e.awaited[i].sent = e.now()
-		}
+	numbers := e.byPrint[print]
+	if len(numbers) == 0 {
+		return
 	}
+	of := func(i int) *echo { return &e.awaited[numbers[i]-e.awaited[0].number] } // their numbers have no gaps
+	unsent := sort.Search(len(numbers), func(i int) bool { return of(i).sent.IsZero() })
+	of(min(unsent, len(numbers)-1)).sent = e.now()
 }
 
 // take reports whether a received message is one of the leg's own, and stops waiting for it.

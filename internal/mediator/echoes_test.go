@@ -67,9 +67,11 @@ func TestEchoesAreGivenUpInTime(t *testing.T) {
 	now = now.Add(echoTimeout - time.Second)
 	e.add(b)
 	e.sent(b)
+	e.add(a)
+	e.sent(a)
 	now = now.Add(2 * time.Second)
-	if e.take(a) || !e.take(b) {
-		t.Error("want the young b awaited, the old a given up")
+	if !e.take(a) || e.take(a) || !e.take(b) {
+		t.Error("want the young a and b awaited, the old a given up")
 	}
 	now = now.Add(echoTimeout)
 	if e.take(a); e.awaited != nil || len(e.byPrint) != 0 {

@@ -46,8 +46,8 @@ func newMetrics(instance string) *metrics {
 	m.published = counter("messages_published_total", "Messages handed to the leg's protocol.")
 	m.sent = counter("messages_sent_total", "Messages written to the leg's socket, repetitions included.")
 	m.connections = counter("connections_total", "Connections made.")
-	m.dropped = counter("messages_dropped_total", "Messages that were not passed on: queueFull, refused (by the protocol), end (waiting when the mediator ended), unsent (at QoS 0, when the connection was lost) "+
-		"are of messages to the leg; outsidePrefix, socketBuffer of messages from it.", "reason")
+	m.dropped = counter("messages_dropped_total", "Messages that were not passed on: queueFull, refused (by the protocol), end (waiting when the mediator ended), "+
+		"unsent (at QoS 0, when the connection was lost) are of messages to the leg; outsidePrefix, socketBuffer of messages from it.", "reason")
 	m.connected = m.register.NewGaugeVec(prometheus.GaugeOpts{Namespace: namespace, Name: "connected", Help: "1 with a connection, 0 without."}, []string{"leg"})
 	m.transit = m.register.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: "transit_seconds",
 		Help:    "From when a message came in on some leg to when it was handed to this leg's protocol.",
