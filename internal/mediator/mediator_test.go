@@ -393,7 +393,7 @@ func TestAllMetricsAreThereFromTheStart(t *testing.T) {
 		}
 	}
 	want := map[string]int{"messages_received_total": 1, "messages_own_total": 1, "messages_published_total": 1, "messages_sent_total": 1, "connections_total": 1,
-		"messages_dropped_total": 5, "connected": 1, "queue_messages": 1, "transit_seconds": 1}
+		"messages_dropped_total": 6, "connected": 1, "queue_messages": 1, "transit_seconds": 1}
 	if !reflect.DeepEqual(lines, want) {
 		t.Errorf("metrics %v; want %v", lines, want)
 	}
