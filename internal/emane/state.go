@@ -36,7 +36,7 @@ func CheckChange(w *v1alpha1.WaveformSpec, schedule *tdma.Schedule, change *v1al
 		forbid(p.TransmitPower != nil, inParameters, "radio", "transmitPower")
 		forbid(p.AntennaGain != nil, inParameters, "radio", "antennaGain")
 	}
-	given := w.TDMA != nil && (schedule == nil || !schedule.OwnPower())
+	given := w.TDMA != nil && (schedule == nil || !schedule.Generated())
 	forbid(p.TransmitPower != nil && given, "the power of EMANE's TDMA is its schedule's, which is not a generated one: change the schedule", "radio", "transmitPower")
 	if p.Rate != nil {
 		rate := p.Rate.BitsPerSecond()
@@ -167,7 +167,7 @@ func (s *State) applyChange(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.Ra
 	if p.Rate != nil {
 		s.rate = *p.Rate
 	}
-	if s.Schedule == nil || !s.Schedule.OwnPower() || p.Rate == nil && p.TransmitPower == nil {
+	if s.Schedule == nil || !s.Schedule.Generated() || p.Rate == nil && p.TransmitPower == nil {
 		return nil
 	}
 	next, err := generate(spec, s.rate, func(i int) float64 { return s.Radios[i].PowerDBm })

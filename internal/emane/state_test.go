@@ -5,7 +5,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -75,6 +77,30 @@ func TestAChangeOfRateMakesAScheduleWithIt(t *testing.T) {
 	}
 	if _, more := NextChange(spec, 10*time.Second); more {
 		t.Error("there is another change after the last")
+	}
+}
+
+func TestAChangeOfPowerLeavesAnUpdatedScheduleAsItIs(t *testing.T) {
+	spec, power := slotted(), v1alpha1.Power("20dBm")
+	t0 := metav1.NewMicroTime(time.Unix(1, 0))
+	spec.T0, spec.Changes = &t0, []v1alpha1.TimedRadioChange{
+		at(5, v1alpha1.RadioChange{Schedule: `<emane-tdma-schedule><multiframe><frame index="0"><slot index="0" nodes="1"><idle/></slot></frame></multiframe></emane-tdma-schedule>`}),
+		at(10, v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: &power}}),
+	}
+	before, err := StateAt(spec, 9*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path, change := field.NewPath("change"), &spec.Changes[1].RadioChange
+	if errs := CheckChange(&spec.Waveform, before.Schedule, change, path); len(errs) != 1 || errs[0].Field != "change.radio.transmitPower" {
+		t.Errorf("found %v; want the power refused, as the schedule has it", errs)
+	}
+	after, err := StateAt(spec, 10*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := after.Schedule.Slot(1, 0, 0); got != (tdma.Slot{}) {
+		t.Errorf("slot 0 of veh-1 is %+v; want idle as in the update", got)
 	}
 }
 

@@ -540,7 +540,7 @@ func (c *Changeable) reschedule(change v1alpha1.RadioChange) *partError {
 		return nil
 	}
 	rate := []string{"radio", "rate"}
-	if !c.schedule.OwnPower() {
+	if !c.schedule.Generated() {
 		return &partError{rate, errors.New("the current schedule is not a generated one, and has rates of its own: change the schedule")}
 	}
 	if change.From != "" && change.From != everyNode {

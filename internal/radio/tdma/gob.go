@@ -14,11 +14,13 @@ type encodedSchedule struct {
 	Frames [][]uint16
 	// Plans are the nodes' frames by NEM id: indexes into Frames.
 	Plans map[int][]int
+	// Generated reports whether Generate made it.
+	Generated bool
 }
 
 // GobEncode implements gob.GobEncoder.
 func (s *Schedule) GobEncode() ([]byte, error) {
-	e := encodedSchedule{Structure: s.structure, Slots: s.slots, Plans: make(map[int][]int, len(s.plans))}
+	e := encodedSchedule{Structure: s.structure, Slots: s.slots, Plans: make(map[int][]int, len(s.plans)), Generated: s.generated}
 	known := map[*frame]int{}
 	for nem, p := range s.plans {
 		for _, f := range p {
@@ -52,7 +54,7 @@ func (s *Schedule) GobDecode(encoded []byte) error {
 		return err
 	}
 	b := newBuilder(e.Structure)
-	b.schedule.slots = e.Slots
+	b.schedule.slots, b.schedule.generated = e.Slots, e.Generated
 	for _, slot := range e.Slots {
 		b.schedule.directed = b.schedule.directed || slot.Destination != 0
 	}

@@ -114,6 +114,8 @@ type Schedule struct {
 	plans     map[int]plan
 	// directed reports whether some slots are for one destination.
 	directed bool
+	// generated reports whether Generate made it. An update of it does not stay generated.
+	generated bool
 }
 
 // Structure of the schedule.
@@ -149,10 +151,8 @@ func (s *Schedule) Slot(nem, frame, slot int) Slot {
 	return s.slots[p[frame].cells[slot]]
 }
 
-// OwnPower reports whether radios send at their own transmit power, as in generated schedules.
-func (s *Schedule) OwnPower() bool {
-	return slices.ContainsFunc(s.slots, func(slot Slot) bool { return slot.OwnPower })
-}
+// Generated reports whether Generate made the schedule, so that it can be generated anew with another rate.
+func (s *Schedule) Generated() bool { return s.generated }
 
 // WithoutSendSlots lists those of the given nodes that have no slot to send in.
 func (s *Schedule) WithoutSendSlots(nems []int) (mute []int) {
@@ -177,6 +177,7 @@ func Generate(structure Structure, nems []int, rateBitsPerSecond, frequencyHertz
 		return nil, err
 	}
 	b := newBuilder(structure)
+	b.schedule.generated = true
 	listen, err := b.cell(Slot{Kind: Receive, FrequencyHertz: frequencyHertz})
 	if err != nil {
 		return nil, err

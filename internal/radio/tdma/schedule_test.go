@@ -95,6 +95,14 @@ func TestAnUpdateReplacesWhatItLists(t *testing.T) {
 	}
 }
 
+func TestAnUpdateOfAGeneratedScheduleIsNotGenerated(t *testing.T) {
+	base := schedule(t, 4, milliseconds(4, 5*time.Millisecond), 1e6)
+	update := parsed(t, `<emane-tdma-schedule><multiframe><frame index="0"><slot index="1" nodes="1"><idle/></slot></frame></multiframe></emane-tdma-schedule>`, base)
+	if update.Generated() || !base.Generated() {
+		t.Errorf("generated: %v after the update, %v before; want before only, as generating anew undoes the update", update.Generated(), base.Generated())
+	}
+}
+
 func TestErrorsNameTheElementAndItsValue(t *testing.T) {
 	replace := func(old, replacement string) string { return strings.Replace(measured, old, replacement, 1) }
 	for _, c := range []struct {
@@ -172,7 +180,7 @@ func TestGeneratedSlotsGoRoundRobinAndOthersListenExplicitly(t *testing.T) {
 			}
 		}
 	}
-	if text := string(s.XML()); strings.Count(text, "<rx/>") != 12 || !s.OwnPower() {
+	if text := string(s.XML()); strings.Count(text, "<rx/>") != 12 || !s.Generated() {
 		t.Errorf("the nodes that listen are not said for each slot:\n%s", text)
 	}
 	few, err := Generate(Structure{1, 2, 5 * time.Millisecond, 0, 1e6}, []int{1, 2, 3}, 1e6, 3e8, nil)

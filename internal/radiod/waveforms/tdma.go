@@ -135,7 +135,7 @@ func laterSchedule(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange
 	if change.Radio.Rate == nil {
 		return nil, nil
 	}
-	if !now.OwnPower() {
+	if !now.Generated() {
 		return nil, errors.New("radio.rate: the current schedule is not generated and has its own rates: change the schedule")
 	}
 	if !isEverybody(change.From) {

@@ -61,6 +61,9 @@ func TestRadiosDifferByNodeAndGroupAndChangeInTime(t *testing.T) {
 	}
 }
 
+// idleInFirstSlot is an update by which node 1 is off in the first slot.
+const idleInFirstSlot = `<emane-tdma-schedule><multiframe><frame index="0"><slot index="0" nodes="1"><idle/></slot></frame></multiframe></emane-tdma-schedule>`
+
 func TestWhatAWaveformCannotDoIsNamed(t *testing.T) {
 	delay, rate := v1alpha1.Duration("1ms"), v1alpha1.DataRate("2Mbit")
 	pipes := radiodtest.Physical(v1alpha1.PathlossScenario, v1alpha1.TimedRadioChange{AtNanoseconds: 1e9,
@@ -75,6 +78,9 @@ func TestWhatAWaveformCannotDoIsNamed(t *testing.T) {
 	retuned.Changes[0].Radio = &v1alpha1.RadioPatch{Frequency: ptr.To(v1alpha1.Frequency("1GHz"))}
 	written := slots.DeepCopy()
 	written.Waveform.TDMA.Schedule = radiodtest.Schedule(1, 2, 3)
+	updated := slots.DeepCopy()
+	updated.Changes = []v1alpha1.TimedRadioChange{{AtNanoseconds: 1e9, RadioChange: v1alpha1.RadioChange{Schedule: idleInFirstSlot}},
+		{AtNanoseconds: 2e9, RadioChange: v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{Rate: &rate}}}}
 	for name, c := range map[string]struct {
 		spec *v1alpha1.RadioNetworkSpec
 		want string
@@ -86,6 +92,7 @@ func TestWhatAWaveformCannotDoIsNamed(t *testing.T) {
 		"a frequency for a schedule":               {retuned, "change at 1s: radio: frequency", false},
 		"a generated schedule with two rates":      {slots, `change at 1s: radio.rate of "node-1"`, false},
 		"a rate for a schedule with rates its own": {written, "change at 1s: radio.rate: the current schedule is not generated", false},
+		"a rate after an update of the schedule":   {updated, "change at 2s: radio.rate: the current schedule is not generated", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := newReplay(c.spec)
