@@ -108,13 +108,16 @@ func (m *Model) setConfig(config Config) {
 	m.time = newTiming(config.Schedule.structure, config.EpochOffset())
 }
 
-// mediumConfig is the physical layer's part of the config. The bandwidth is the schedule's.
+// mediumConfig is the physical layer's part of the config. Members have the schedule's bandwidth, radios of other
+// networks their own.
 func (m *Model) mediumConfig() phy.Config {
 	of, bandwidth := m.config.Radio, float64(m.config.Schedule.structure.BandwidthHertz)
 	return phy.Config{Seed: m.config.Seed, Environment: m.config.Environment, Interference: m.config.Interference, PCR: m.config.PCR,
 		Radio: func(p *radio.Port) phy.Radio {
 			r := of(p)
-			r.BandwidthHertz = bandwidth
+			if !p.Neighbour {
+				r.BandwidthHertz = bandwidth
+			}
 			return r
 		}}
 }

@@ -55,6 +55,25 @@ func TestWhoReceivesABroadcast(t *testing.T) {
 	}
 }
 
+func TestARadioOfAnotherNetworkKeepsItsOwnBandwidth(t *testing.T) {
+	s := newSimulation(t, 1, func(c *Config) {
+		c.Schedule = schedule(t, 1, milliseconds(1, 10*time.Millisecond), 1e6)
+		radios := c.Radio
+		c.Radio = func(p *radio.Port) phy.Radio {
+			r := radios(p)
+			r.BandwidthHertz = 25e3
+			return r
+		}
+	})
+	other, err := s.network.Attach(s.now, radio.PortOptions{NEM: 9, Host: wire{}, Neighbour: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if own, its := s.model.Medium().Radio(s.ports[0]).BandwidthHertz, s.model.Medium().Radio(other).BandwidthHertz; own != 1e6 || its != 25e3 {
+		t.Errorf("bandwidths %v Hz of the member and %v Hz of the other radio; want 1 MHz of the schedule and 25 kHz", own, its)
+	}
+}
+
 func TestAUnicastReachesItsAddresseeAlone(t *testing.T) {
 	s := newSimulation(t, 4, func(c *Config) { c.Schedule = schedule(t, 4, milliseconds(4, 10*time.Millisecond), 1e6) })
 	s.pathloss[0][3] = 300

@@ -2,6 +2,7 @@ package waveforms
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -45,5 +46,34 @@ func TestRadiosOfNeighboursChangeBesideTheNetworksOwn(t *testing.T) {
 	}
 	if after := r.Now.FollowedBy(&louder); after.FollowedBy(&slower).Radios.ByNEM[4].TransmitPowerDBm != 30 {
 		t.Error("the network's own change undoes that of its neighbour")
+	}
+}
+
+func TestRadiosOfATDMANeighbourHaveItsSchedulesBandwidth(t *testing.T) {
+	t0 := metav1.NewMicroTime(time.Unix(1000, 0))
+	vhf, slots := radiodtest.NetworkOf("run", "vhf", "pod-1", "pod-2"), radiodtest.NetworkOf("run", "slots", "pod-3", "pod-4")
+	vhf.Spec.Waveform, slots.Spec.Waveform = radiodtest.RFPipe(), radiodtest.TDMA()
+	for _, n := range []*v1alpha1.RadioNetwork{vhf, slots} {
+		n.Spec.Spectrum, n.Spec.T0 = "low", &t0
+	}
+	narrow := func(bandwidth string) string {
+		return strings.Replace(radiodtest.Schedule(1, 2), `bandwidth="1M"`, `bandwidth="`+bandwidth+`"`, 1)
+	}
+	slots.Spec.Waveform.TDMA.Schedule = narrow("25K")
+	slots.Spec.Changes = []v1alpha1.TimedRadioChange{{AtNanoseconds: 1e9, RadioChange: v1alpha1.RadioChange{Schedule: narrow("50K")}}}
+	now := t0.UnixNano()
+	r, err := Network("vhf", &vhf.Spec, now, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	AddNeighbours(r, spectrum.Neighbours(vhf, slices.Values([]*v1alpha1.RadioNetwork{vhf, slots})), now)
+	if len(r.Later) != 1 {
+		t.Fatalf("%d changes; want that of the neighbour's schedule", len(r.Later))
+	}
+	// slots is the first of the two by name, so that its radios have the ids 3 and 4 in vhf.
+	before, after := r.Now.Radios.ByNEM, r.Later[0].Radios.ByNEM
+	if before[3].BandwidthHertz != 25e3 || after[4].BandwidthHertz != 50e3 || after[1].BandwidthHertz != 1e6 {
+		t.Errorf("bandwidths %v and then %v Hz of slots, %v Hz of vhf; want those of the schedules, and 1 MHz of vhf's phy",
+			before[3].BandwidthHertz, after[4].BandwidthHertz, after[1].BandwidthHertz)
 	}
 }

@@ -52,7 +52,14 @@ func (w *slots) apply(change *v1alpha1.RadioChange) {
 	}
 }
 
-func (w *slots) state(s *dataplane.State) { s.Radios, s.Schedule = w.radios.state(), w.schedule }
+// state gives the radios the schedule's bandwidth, by which the other networks of the spectrum know them.
+func (w *slots) state(s *dataplane.State) {
+	s.Radios, s.Schedule = w.radios.state(), w.schedule
+	for nem, r := range s.Radios.ByNEM {
+		r.BandwidthHertz = float64(w.schedule.Structure().BandwidthHertz)
+		s.Radios.ByNEM[nem] = r
+	}
+}
 
 func queueOf(q *v1alpha1.TDMAQueue) tdma.Queue {
 	queue := tdma.DefaultQueue()
