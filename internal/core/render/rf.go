@@ -165,7 +165,7 @@ func (m modelPath) checkModel(w *v1alpha1.WaveformSpec, nems []int) (errs field.
 	for _, problem := range []struct {
 		part string
 		err  error
-	}{{"phy", checkPHY(w.PHY())}, {"pcr", checkPCR(w)}, {scheduleField(w), checkSchedule(w, nems)}, {"dutyCycle", checkDutyCycle(w.RFPipe)}} {
+	}{{"phy", checkPHY(w.PHY())}, {"pcr", checkPCR(w)}, {scheduleField(w), m.checkSchedule(w, nems)}, {"dutyCycle", checkDutyCycle(w.RFPipe)}} {
 		if problem.err != nil {
 			errs = append(errs, m.invalid(problem.part, problem.err))
 		}
@@ -353,14 +353,31 @@ func parseSchedule(text string, base *tdma.Schedule, nems []int) (*tdma.Schedule
 	return s, nil
 }
 
+// checkHops refuses a schedule in which a node sends at several frequencies where radiod would compute its pathloss for one.
+func checkHops(engine v1alpha1.Engine, w *v1alpha1.WaveformSpec, s *tdma.Schedule) error {
+	source := w.PHY().PathlossFrom()
+	if engine == v1alpha1.EngineEMANE || source == v1alpha1.PathlossScenario {
+		return nil
+	}
+	if err := s.CheckHops(); err != nil {
+		return fmt.Errorf("%w, and pathloss %s is computed for one frequency of each node: want one, pathloss Scenario, or engine emane", err, source)
+	}
+	return nil
+}
+
 // checkSchedule checks the schedule of a tdma network and its rates.
-func checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
+func (m modelPath) checkSchedule(w *v1alpha1.WaveformSpec, nems []int) error {
 	if w.TDMA == nil {
 		return nil
 	}
 	schedule, err := initialSchedule(w.TDMA, nems)
 	if err != nil || schedule == nil {
 		return err
+	}
+	if m.network.Name != "" { // a Waveform alone has no engine
+		if err := checkHops(m.network.Engine, w, schedule); err != nil {
+			return err
+		}
 	}
 	var rates []tdma.Rate
 	for _, rate := range w.TDMA.AdaptiveRates {
@@ -526,6 +543,9 @@ func (c *Changeable) reschedule(change v1alpha1.RadioChange) *partError {
 	}
 	if change.Schedule != "" {
 		next, err := parseSchedule(change.Schedule, c.schedule, c.nems)
+		if err == nil {
+			err = checkHops(c.engine, c.waveform, next)
+		}
 		if err != nil {
 			return &partError{[]string{"schedule"}, err}
 		}

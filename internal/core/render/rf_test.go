@@ -97,6 +97,7 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 	schedule := `<emane-tdma-schedule><structure frames='1' slots='2' slotoverhead='0' slotduration='1000' bandwidth='1000000'/>` +
 		`<multiframe frequency='300000000' power='0' class='0' datarate='1000000'><frame index='0'><slot index='0' nodes='1'/><slot index='1' nodes='NEM'/></frame></multiframe></emane-tdma-schedule>`
 	scheduleOf := func(nem string) string { return `schedule: "` + strings.ReplaceAll(schedule, "NEM", nem) + `", ` }
+	hops := strings.Replace(schedule, "<slot index='1' nodes='NEM'/>", "<slot index='1' nodes='1'><tx frequency='310M'/></slot>", 1)
 	const update = `<emane-tdma-schedule><multiframe><frame index='0'><slot index='0' nodes='1'><idle/></slot></frame></multiframe></emane-tdma-schedule>`
 	for name, c := range map[string]struct {
 		edits         []string
@@ -134,6 +135,9 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 		"a rate beside a schedule of its own": {edits: []string{"structure: {slotDuration: 5ms}, ", scheduleOf("5")}, path: "spec.timeline[1].set[1].radio.rate", message: "change the schedule"},
 		"a rate after an update of a schedule": {edits: []string{"{network: mesh, radio", `{network: mesh, schedule: "` + update + `"}, {network: mesh, radio`},
 			path: "spec.timeline[1].set[2].radio.rate", message: "is not a generated one"},
+		"a node that hops in free space": {edits: []string{"structure: {slotDuration: 5ms}, ", `schedule: "` + hops + `", `}, path: "spec.networks[2].tdma.schedule",
+			message: "NEM id 1 sends at 300 MHz and at 310 MHz, and pathloss FreeSpace is computed for one frequency of each node"},
+		"a change by which a node hops": {edits: []string{"radio: {rate: 500kbit}", `schedule: "` + hops + `"`}, path: "spec.timeline[1].set[1].schedule", message: "NEM id 1 sends at 300 MHz and at 310 MHz"},
 		"a half duplex pipe for EMANE": {edits: []string{"rate: 175kbit}", "rate: 175kbit, halfDuplex: true}\n    engine: emane"}, path: "spec.networks[0].engine",
 			message: "rfpipe.halfDuplex: Invalid value: true: EMANE's RF Pipe is full duplex"},
 		"a medium that a pipe of EMANE shares": {edits: []string{"rate: 175kbit}", "rate: 175kbit, interference: All}\n    engine: emane"}, path: "spec.networks[0].engine",

@@ -10,6 +10,7 @@ import (
 
 	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/runapi"
 	kinds "vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -55,15 +56,35 @@ func frequencyWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alp
 	for i, network := range spec.Networks {
 		waveform := waveforms[network.Name]
 		phy := waveform.PHY()
-		if phy == nil || phy.Frequency == "" || phy.PathlossFrom() != v1alpha1.PathlossScenario {
+		if phy == nil || phy.PathlossFrom() != v1alpha1.PathlossScenario {
 			continue
 		}
-		if ratio := phy.Frequency.Hertz() / scenario.Frequency.Hertz(); ratio < 1/sameFrequency || ratio > sameFrequency {
-			warnings = append(warnings, field.Invalid(field.NewPath("spec", "networks").Index(i), network.Name, fmt.Sprintf(
-				"scenario %s has the pathloss of %s, and the network is at %s: it is not converted", scenario.Name, scenario.Frequency, phy.Frequency)))
+		for _, frequency := range frequenciesOf(&waveform) {
+			if ratio := frequency.Hertz() / scenario.Frequency.Hertz(); ratio < 1/sameFrequency || ratio > sameFrequency {
+				warnings = append(warnings, field.Invalid(field.NewPath("spec", "networks").Index(i), network.Name, fmt.Sprintf(
+					"scenario %s has the pathloss of %s, and the network is at %s: it is not converted", scenario.Name, scenario.Frequency, frequency)))
+				break
+			}
 		}
 	}
 	return warnings
+}
+
+// frequenciesOf a waveform at which nodes send: those of its schedule, if it has one.
+func frequenciesOf(w *v1alpha1.WaveformSpec) (all []v1alpha1.Frequency) {
+	if w.TDMA == nil || w.TDMA.Schedule == "" {
+		return slices.DeleteFunc([]v1alpha1.Frequency{w.PHY().Frequency}, func(f v1alpha1.Frequency) bool { return f == "" })
+	}
+	schedule, err := tdma.ParseSchedule([]byte(w.TDMA.Schedule), nil)
+	if err != nil {
+		return nil // another check reports it
+	}
+	for _, nem := range schedule.NEMs() {
+		for _, hertz := range schedule.Frequencies(nem, tdma.Transmit) {
+			all = append(all, v1alpha1.Frequency(fmt.Sprintf("%gMHz", float64(hertz)/1e6)))
+		}
+	}
+	return all
 }
 
 // madeUpPositions are apps that report positions from nodes to which the scenario gives none.

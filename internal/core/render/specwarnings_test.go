@@ -71,4 +71,8 @@ func TestAScenarioOfAnotherFrequencyHasAWarning(t *testing.T) {
 			t.Errorf("%s: it says %v; want %q", name, said, c.want)
 		}
 	}
+	slots := map[string]v1alpha1.WaveformSpec{"vhf": {TDMA: &v1alpha1.TDMAModel{PHY: v1alpha1.PHY{Frequency: "30MHz"}, Schedule: scheduleOf(1)}}}
+	if said := frequencyWarnings(spec, slots, &Scenario{Name: "field", Frequency: "30MHz"}).ToAggregate(); said == nil || !strings.Contains(said.Error(), "the network is at 300MHz") {
+		t.Errorf("a schedule at another frequency: it says %v; want 300 MHz, as the schedule has it", said)
+	}
 }

@@ -151,6 +151,37 @@ func (s *Schedule) Slot(nem, frame, slot int) Slot {
 	return s.slots[p[frame].cells[slot]]
 }
 
+// Frequencies in Hz at which a node sends or listens, ascending.
+func (s *Schedule) Frequencies(nem int, kind Kind) (hertz []uint64) {
+	seen, used := map[*frame]bool{}, make([]bool, len(s.slots))
+	for _, f := range s.plans[nem] {
+		if seen[f] {
+			continue
+		}
+		seen[f] = true
+		for _, c := range f.cells {
+			used[c] = true
+		}
+	}
+	for c, slot := range s.slots {
+		if used[c] && slot.Kind == kind {
+			hertz = append(hertz, slot.FrequencyHertz)
+		}
+	}
+	slices.Sort(hertz)
+	return slices.Compact(hertz)
+}
+
+// CheckHops returns an error that names a node which sends at several frequencies, or nil.
+func (s *Schedule) CheckHops() error {
+	for _, nem := range s.NEMs() {
+		if hertz := s.Frequencies(nem, Transmit); len(hertz) > 1 {
+			return fmt.Errorf("NEM id %d sends at %g MHz and at %g MHz", nem, float64(hertz[0])/1e6, float64(hertz[1])/1e6)
+		}
+	}
+	return nil
+}
+
 // Generated reports whether Generate made the schedule, so that it can be generated anew with another rate.
 func (s *Schedule) Generated() bool { return s.generated }
 

@@ -34,6 +34,9 @@ func New(s *Inputs, counters *StepCounters) (*Background, error) {
 	if len(s.members) > maxMembers {
 		return nil, fmt.Errorf("members: %d: networks with a physical layer have up to %d", len(s.members), maxMembers)
 	}
+	if err := s.checkHops(); err != nil {
+		return nil, err
+	}
 	b := &Background{preparer: newPreparer(s), steps: counters, stop: func() {}, t0: math.MaxInt64 / 2}
 	var now int64 = math.MinInt64 / 2
 	if s.t0 != 0 {

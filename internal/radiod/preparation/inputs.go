@@ -2,11 +2,14 @@ package preparation
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/spectrum"
+	"vignette.dev/vignette/internal/radiod/waveforms"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -34,12 +37,16 @@ type Inputs struct {
 	fixedGains []float64
 	// changes with jammers and frequencies, and with fixed gains where they count, in order.
 	changes []change
+	// hops names a member that sends at several frequencies by its schedule; nil for none.
+	hops error
 }
 
 // change of some members: those from first up to end.
 type change struct {
 	v1alpha1.TimedRadioChange
 	first, end int
+	// frequencies of these members by a new schedule, Hz; nil for none.
+	frequencies []float64
 }
 
 // InputsOf returns the inputs of a network's environment, in which the other networks of its spectrum are too.
@@ -74,19 +81,71 @@ func (s *Inputs) add(spec *v1alpha1.RadioNetworkSpec, offset int, own, profiled 
 		s.heights = append(s.heights, physical.AntennaMetres(spec.Radios, m.Node, m.Group))
 		s.startFrequencies = append(s.startFrequencies, physical.Frequency.Hertz())
 	}
+	changes := slices.SortedStableFunc(slices.Values(spec.Changes), func(a, b v1alpha1.TimedRadioChange) int { return cmp.Compare(a.AtNanoseconds, b.AtNanoseconds) })
+	scheduled := s.followSchedules(spec, changes, first)
 	if profiled {
 		s.fixedGains = append(s.fixedGains, fixedGainsOf(spec)...)
 	}
 	if spec.T0 == nil {
 		return
 	}
-	for _, c := range spec.Changes {
+	for i, c := range changes {
 		retunes := spec.Waveform.RFPipe != nil && c.Radio != nil && c.Radio.Frequency != nil
 		regains := profiled && c.Radio != nil && c.Radio.AntennaGain != nil
-		if own && c.Jammer != nil || retunes || regains {
-			s.changes = append(s.changes, change{c, first, len(s.members)})
+		if own && c.Jammer != nil || retunes || regains || scheduled[i] != nil {
+			s.changes = append(s.changes, change{c, first, len(s.members), scheduled[i]})
 		}
 	}
+}
+
+// followSchedules gives the members of a network, which begin at an index, the frequencies of its schedule, if it has one. It
+// returns those of the schedules that begin with changes, by the changes' indexes.
+func (s *Inputs) followSchedules(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, first int) map[int][]float64 {
+	isSchedule := func(c v1alpha1.TimedRadioChange) bool { return c.Schedule != "" }
+	if spec.Waveform.TDMA == nil || spec.Waveform.TDMA.Schedule == "" && !slices.ContainsFunc(changes, isSchedule) {
+		return nil // generated schedules are at phy.frequency
+	}
+	begins, later := waveforms.Schedules(spec, changes)
+	copy(s.startFrequencies[first:], s.frequenciesBy(begins, spec))
+	scheduled := map[int][]float64{}
+	for i := range changes {
+		if isSchedule(changes[i]) {
+			scheduled[i] = s.frequenciesBy(later[&changes[i].RadioChange], spec)
+		}
+	}
+	return scheduled
+}
+
+// frequenciesBy returns the members' frequencies by a schedule of their network: that at which a member sends, else that at
+// which it listens. It is nil without a schedule, and for a generated one.
+func (s *Inputs) frequenciesBy(schedule *tdma.Schedule, spec *v1alpha1.RadioNetworkSpec) (hertz []float64) {
+	if schedule == nil || schedule.Generated() {
+		return nil
+	}
+	if err := schedule.CheckHops(); err != nil && s.hops == nil && spec.Engine != v1alpha1.EngineEMANE {
+		s.hops = fmt.Errorf("schedule of %s: %w", spec.Network, err)
+	}
+	for i := range spec.Members {
+		nem, frequency := int(spec.Members[i].NEM), spec.Waveform.PHY().Frequency.Hertz()
+		if all := slices.Concat(schedule.Frequencies(nem, tdma.Transmit), schedule.Frequencies(nem, tdma.Receive)); len(all) > 0 {
+			frequency = float64(all[0])
+		}
+		hertz = append(hertz, frequency)
+	}
+	return hertz
+}
+
+// checkHops reports members that send at several frequencies where pathloss differs by frequency: a pair has one pathloss.
+func (s *Inputs) checkHops() error {
+	switch {
+	case s.hops == nil:
+		return nil
+	case s.source != v1alpha1.PathlossScenario:
+		return fmt.Errorf("%w, and pathloss %s is computed for one frequency of each node: want one, pathloss Scenario, or engine emane", s.hops, s.source)
+	case s.scenario != nil && len(s.scenario.NewCursor().PathlossFrequencies()) > 0:
+		return fmt.Errorf("%w, and the scenario has pathlosses by frequency: want one frequency for each node, or engine emane", s.hops)
+	}
+	return nil
 }
 
 // equal reports whether two inputs are equal.
@@ -97,7 +156,7 @@ func (s *Inputs) equal(other *Inputs) bool {
 }
 
 func (c change) equal(other change) bool {
-	return c.first == other.first && c.end == other.end && equality.Semantic.DeepEqual(c.TimedRadioChange, other.TimedRadioChange)
+	return c.first == other.first && c.end == other.end && slices.Equal(c.frequencies, other.frequencies) && equality.Semantic.DeepEqual(c.TimedRadioChange, other.TimedRadioChange)
 }
 
 // index of the member with a NEM id, or -1.

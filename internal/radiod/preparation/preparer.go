@@ -113,6 +113,10 @@ func (p *preparer) moment(at int64) (*moment, error) {
 
 // apply applies a change of a jammer or of frequencies.
 func (p *preparer) apply(change *change) {
+	if change.frequencies != nil {
+		copy(p.frequencies[change.first:change.end], change.frequencies)
+		p.retuned = true
+	}
 	for i := change.first; i < change.end; i++ {
 		if change.Radio == nil || !linkbudget.Includes(change.From, &p.members[i]) {
 			continue

@@ -111,6 +111,17 @@ func generateSchedule(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate) (
 	return schedule, nil
 }
 
+// Schedules of a TDMA network: that of its beginning, and those that begin with changes, which are in order of time. Wrong
+// ones are left out, as by Network, which names them.
+func Schedules(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange) (first *tdma.Schedule, later map[*v1alpha1.RadioChange]*tdma.Schedule) {
+	first, err := firstSchedule(spec)
+	if err != nil {
+		return nil, nil
+	}
+	later, _ = laterSchedules(spec, changes, first)
+	return first, later
+}
+
 // laterSchedules makes the schedules that begin with changes. An error names those that are invalid; the
 // schedules before them continue.
 func laterSchedules(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange, now *tdma.Schedule) (map[*v1alpha1.RadioChange]*tdma.Schedule, error) {
