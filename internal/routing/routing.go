@@ -96,6 +96,8 @@ type State struct {
 	Counters map[string]Counters `json:"counters,omitempty"`
 	// Process is babeld's id; 0 for none.
 	Process int `json:"process,omitempty"`
+	// Absent is how long the Instance and its predecessors were absent, which the router's time leaves out.
+	Absent time.Duration `json:"absent,omitempty"`
 }
 
 // Counters of control packets at one interface since the node was attached. Bytes are as long as the frames that radios
@@ -138,7 +140,7 @@ func (h *Host) Start(namespace *os.File, c Config) (*Instance, error) {
 // Adopt continues from the State of an instance that has been absent for some time. It heard nothing meanwhile, so nothing
 // expires because of it. A State that does not fit is ignored.
 func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration) (i *Instance, err error) {
-	i = &Instance{config: c, host: h, heapIndex: -1, absent: absent}
+	i = &Instance{config: c, host: h, heapIndex: -1, absent: s.Absent + absent}
 	if i.kernel, err = openKernel(namespace, &c); err != nil {
 		return nil, err
 	}
@@ -303,7 +305,7 @@ func (i *Instance) Process() int {
 
 // State for a successor.
 func (i *Instance) State() (s State, err error) {
-	s.Process = i.Process()
+	s.Process, s.Absent = i.Process(), i.absent
 	if i.router != nil {
 		i.host.do(func() { s.Router, err = i.router.Snapshot(i.time(i.host.now)) })
 	}
