@@ -1,6 +1,7 @@
 package tdma
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -52,6 +53,39 @@ func TestASaturatedNodeFillsItsSlots(t *testing.T) {
 			}
 			t.Logf("%.1f kbit/s; slot payload / frame time = %.1f kbit/s", float64(bytes)*8/(slots*frameTime.Seconds())/1e3,
 				float64(capacity)*8/frameTime.Seconds()/1e3)
+		})
+	}
+}
+
+// A class without slots of its own goes in those of others, so that its frames may be too long for all of them.
+func TestAFrameTooLongForAllSlotsDoesNotBlockItsClass(t *testing.T) {
+	const video = 34 // DSCP of class 2
+	fast := func(slots string) *Schedule {
+		return four(t, slots+`<slot index="2" nodes="1"><tx datarate="2M"/></slot>`)
+	}
+	for _, c := range []struct {
+		name     string
+		schedule *Schedule
+		rates    []Rate
+		want     []uint64
+		tooLarge int
+	}{
+		{"a generated schedule has slots of class 0 only", schedule(t, 4, milliseconds(4, slotTime), 1e6), nil, []uint64{2}, 1},
+		{"at the only adaptive rate", schedule(t, 4, milliseconds(4, slotTime), 1e6), []Rate{{1e6, 0}}, []uint64{2}, 1},
+		{"a faster slot of class 0 takes it", fast(`<slot index="0" nodes="1"/><slot index="3" nodes="2"/>`), nil, []uint64{1, 2}, 0},
+		{"it waits for a slot of its own class", fast(`<slot index="0" nodes="1"/><slot index="1" nodes="1"><tx class="2" datarate="2M"/></slot><slot index="3" nodes="2"/>`), nil, []uint64{1, 2}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSimulation(t, 2, func(config *Config) {
+				config.Schedule, config.AdaptiveRates, config.Queue.Fragmentation = c.schedule, c.rates, false
+			})
+			s.pass(time.Second)
+			s.send(0, everybody, video, 1, 1500) // a slot at 1 Mbit/s takes 1250 bytes
+			s.send(0, everybody, video, 2, 100)
+			s.pass(time.Second)
+			if got := s.model.stations[0].count; got != 0 || s.dropped()[radio.TooLarge] != c.tooLarge || !slices.Equal(s.sequences(1), c.want) {
+				t.Errorf("%d frames wait, dropped %v, received %v; want none, %d as tooLarge, and %v", got, s.dropped(), s.sequences(1), c.tooLarge, c.want)
+			}
 		})
 	}
 }

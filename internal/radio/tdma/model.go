@@ -136,8 +136,7 @@ func (m *Model) Configure(now int64, config Config) {
 	}
 	same := scheduleComparison{before, m.config.Schedule, map[[2]*frame]bool{}}
 	for _, s := range m.stations {
-		s.plan = m.config.Schedule.plans[s.port.NEM]
-		m.limitJoining(s)
+		m.setPlan(s)
 		if !same.samePlan(s.port.NEM) {
 			s.resume, s.next = resume, never
 		}
@@ -193,10 +192,23 @@ func (m *Model) moveReceivers(from []int) {
 }
 
 func (m *Model) newStation(now int64, p *radio.Port) *station {
-	s := &station{port: p, plan: m.config.Schedule.plans[p.NEM], next: never, resume: m.time.nextMultiframe(now)}
+	s := &station{port: p, next: never, resume: m.time.nextMultiframe(now)}
 	s.burst.station, s.options = s, &m.config.Queue
-	m.limitJoining(s)
+	m.setPlan(s)
 	return s
+}
+
+// setPlan gives a station its plan of the schedule.
+func (m *Model) setPlan(s *station) {
+	s.plan = m.config.Schedule.plans[s.port.NEM]
+	s.slotless, s.longest = [Classes]bool{}, 0
+	if !m.config.Queue.Fragmentation {
+		s.slotless, s.longest = m.config.Schedule.slotless(s.port.NEM)
+	}
+	if len(m.rates) > 0 {
+		s.longest = 0
+	}
+	m.limitJoining(s)
 }
 
 // limitJoining keeps frames out of a station's slots that need a lower rate than those before them.

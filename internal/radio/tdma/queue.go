@@ -134,6 +134,10 @@ type filling struct {
 	options *Queue
 	// room in bytes for frames to the destination, 0 for any.
 	room, destination int
+	// slotless are the classes for which the node has no slots: their frames go in those of others. longest in bytes is
+	// what the largest slot takes, 0 with adaptive rates.
+	slotless [Classes]bool
+	longest  int
 	// mayJoin reports whether a frame may go with those before it; nil for all.
 	mayJoin func(e *entry) bool
 	// parts that are sent, their bytes, and tooLarge, the frames that fit into no slot.
@@ -161,8 +165,9 @@ func (q *queues) fill(f *filling, class int) {
 	}
 }
 
-// fillFrom fills a slot from one queue. A frame that does not fit is cut if allowed, and waits otherwise. The
-// first frame of the slot's class would wait for ever, so it is dropped as too large.
+// fillFrom fills a slot from one queue. A frame that does not fit is cut if allowed, and waits otherwise. A frame
+// too long for an empty slot of its class, or for all slots if its class has none, would wait for ever. So it is
+// dropped as too large. Adaptive rates choose the room by the first frame, so there only that one is.
 func (q *queues) fillFrom(f *filling, class int, own bool) {
 	for taken := 0; ; {
 		e := q.classes[class].firstFor(f.destination)
@@ -183,7 +188,7 @@ func (q *queues) fillFrom(f *filling, class int, own bool) {
 				f.add(e, room)
 			}
 			return
-		case own && taken == 0:
+		case own && taken == 0, f.slotless[class] && left > max(f.room, f.longest) && (f.mayJoin == nil || f.bytes == 0):
 			q.remove(e)
 			f.tooLarge = append(f.tooLarge, e)
 		default:

@@ -4,6 +4,7 @@ package tdma
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 )
@@ -151,8 +152,8 @@ func (s *Schedule) Slot(nem, frame, slot int) Slot {
 	return s.slots[p[frame].cells[slot]]
 }
 
-// Frequencies in Hz at which a node sends or listens, ascending.
-func (s *Schedule) Frequencies(nem int, kind Kind) (hertz []uint64) {
+// slotsOf yields each kind of slot that a node has.
+func (s *Schedule) slotsOf(nem int) iter.Seq[Slot] {
 	seen, used := map[*frame]bool{}, make([]bool, len(s.slots))
 	for _, f := range s.plans[nem] {
 		if seen[f] {
@@ -163,13 +164,38 @@ func (s *Schedule) Frequencies(nem int, kind Kind) (hertz []uint64) {
 			used[c] = true
 		}
 	}
-	for c, slot := range s.slots {
-		if used[c] && slot.Kind == kind {
+	return func(yield func(Slot) bool) {
+		for c, slot := range s.slots {
+			if used[c] && !yield(slot) {
+				return
+			}
+		}
+	}
+}
+
+// Frequencies in Hz at which a node sends or listens, ascending.
+func (s *Schedule) Frequencies(nem int, kind Kind) (hertz []uint64) {
+	for slot := range s.slotsOf(nem) {
+		if slot.Kind == kind {
 			hertz = append(hertz, slot.FrequencyHertz)
 		}
 	}
 	slices.Sort(hertz)
 	return slices.Compact(hertz)
+}
+
+// slotless are the classes for which a node has no slots to send in. The largest of its slots takes that many bytes.
+func (s *Schedule) slotless(nem int) (classes [Classes]bool, largest int) {
+	for class := range classes {
+		classes[class] = true
+	}
+	for slot := range s.slotsOf(nem) {
+		if slot.Kind == Transmit {
+			classes[slot.Class] = false
+			largest = max(largest, s.structure.Capacity(slot.RateBitsPerSecond))
+		}
+	}
+	return classes, largest
 }
 
 // CheckHops returns an error that names a node which sends at several frequencies, or nil.
