@@ -106,7 +106,7 @@ func (m *Model) followClock(now int64) (stepped bool) {
 	m.airOffset = m.time.offset
 	resume := m.time.nextMultiframe(now)
 	for _, s := range m.stations {
-		s.resume, s.next = min(s.resume, resume), never
+		s.resume, s.next = resume, never
 	}
 	m.planSlots(now)
 	return true

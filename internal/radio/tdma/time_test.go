@@ -142,6 +142,29 @@ func TestAStepOfTheClockIsNoMissedSlot(t *testing.T) {
 	}
 }
 
+func TestAfterAStepOfTheClockNodesBeginWithTheNextMultiframe(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, time.Hour} {
+		offset := int64(epoch)
+		s := newSimulation(t, 4, func(c *Config) {
+			c.Schedule = schedule(t, 4, milliseconds(4, slotTime), 1e6)
+			c.EpochOffset = func() int64 { return offset }
+		})
+		s.pass(time.Second)
+		s.send(1, everybody, 0, 1, 100)
+		s.pass(5 * time.Second)
+		s.toSlot(1, 0)
+		s.pass(4*slotTime - time.Millisecond)
+		offset += int64(step) // whole multiframes
+		stepped := s.now
+		s.send(1, everybody, 0, 2, 100)
+		s.pass(5 * time.Second)
+		all := s.received[s.ports[0]]
+		if want := int64(time.Millisecond + 4*slotTime + slotTime); len(all) != 2 || all[1].at-stepped != want {
+			t.Errorf("step of %v: received %v; want the second %v after the step, at the end of the node's slot in the next multiframe", step, all, time.Duration(want))
+		}
+	}
+}
+
 func TestANewScheduleHoldsFromItsNextMultiframeOn(t *testing.T) {
 	s := together(t)
 	s.pass(time.Second)
