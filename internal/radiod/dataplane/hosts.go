@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -134,13 +135,14 @@ func (l *Local) SetHosts(all map[string]peers.Address) error {
 		return errNoHosts
 	}
 	h.mu.Lock()
-	defer h.mu.Unlock()
 	for name := range all {
 		if h.counters[name] == nil {
 			h.counters[name] = &hostCounters{}
 		}
 	}
 	h.peers.Set(all)
+	h.mu.Unlock()
+	h.forgetLost(all)
 	return nil
 }
 
@@ -305,12 +307,19 @@ func (h *hosts) reachabilityChanged(c peers.Change) {
 	h.told(e)
 }
 
+// forgetLost forgets the lost hosts that are not to be talked to any more.
+func (h *hosts) forgetLost(all map[string]peers.Address) {
+	h.losing.Lock()
+	defer h.losing.Unlock()
+	maps.DeleteFunc(h.lost, func(name string, _ lostHost) bool { _, needed := all[name]; return !needed })
+}
+
 // tellLost tells again of the hosts that are lost.
 func (h *hosts) tellLost() {
 	h.losing.Lock()
 	defer h.losing.Unlock()
 	for name, l := range h.lost {
-		if h.peers.Peer(name) != nil {
+		if peer := h.peers.Peer(name); peer != nil && peer.IsLost() {
 			h.told(Event{Host: name, Again: true, At: clock.Realtime(), Since: l.since})
 		}
 	}

@@ -268,6 +268,30 @@ func TestSlotsGoByOneHostsClock(t *testing.T) {
 	b.hears(t, true)
 }
 
+func TestAHostThatWasLostAndRemovedIsNotLostWhenItIsBack(t *testing.T) {
+	a, b, cut := newPair(t, onLinks, [2]HostOptions{})
+	there := map[string]peers.Address{"host-a": {UDP: a.hosts.Conn.(*cable).LocalAddr().(*net.UDPAddr).AddrPort(), Key: a.hosts.Key.Public()}}
+	cut.Store(true)
+	b.hears(t, false)
+	must(t, b.SetHosts(nil))
+	if n := len(b.hosts.lost); n != 0 {
+		t.Errorf("%d hosts are lost; want none, as the only one is removed", n)
+	}
+	b.hosts.reachabilityChanged(peers.Change{Host: "host-a"}) // late
+	b.hears(t, false)
+	cut.Store(false)
+	must(t, b.SetHosts(there))
+	eventually(t, "host-a is reachable", func() bool { return b.sees(t).Reachable })
+	b.hosts.losing.Lock()
+	b.hosts.told = func(e Event) {
+		if e.Again {
+			t.Errorf("event %+v; want none of a host that is reachable", e)
+		}
+	}
+	b.hosts.losing.Unlock()
+	b.hosts.tellLost()
+}
+
 // hears waits for the event that host-a is lost, or reachable again. A busy machine may lose it more often than the test does.
 func (f *farHost) hears(t *testing.T, reachable bool) {
 	t.Helper()
