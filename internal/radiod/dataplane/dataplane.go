@@ -185,6 +185,8 @@ type Change struct {
 	// AtNanoseconds after T0.
 	AtNanoseconds int64
 	State
+	// Neighbour reports whether it is a change of another network's radios, which that network counts.
+	Neighbour bool
 }
 
 // Port is an attachment.

@@ -16,11 +16,12 @@ type Event struct {
 	At, Since        int64
 	Lost             uint64
 	// Network has carried out the change with an index in Later of the request with that Version, so much after its
-	// time.
-	Network string
-	Version uint64
-	Change  int
-	Late    time.Duration
+	// time. Neighbour is as in Change.
+	Network   string
+	Version   uint64
+	Change    int
+	Neighbour bool
+	Late      time.Duration
 	// Forgotten is the number of changes that were carried out, of which there was no room for an event.
 	Forgotten uint64
 }

@@ -147,7 +147,7 @@ func (l *Local) schedule(n *network, w waveform, r *Network) {
 			w.configure(now, m, &state)
 		}
 		for i := first; i < next; i++ {
-			l.events.add(Event{Network: r.UID, Version: r.Version, Change: i, Late: time.Duration(realtime - r.T0 - r.Later[i].AtNanoseconds)})
+			l.events.add(Event{Network: r.UID, Version: r.Version, Change: i, Neighbour: r.Later[i].Neighbour, Late: time.Duration(realtime - r.T0 - r.Later[i].AtNanoseconds)})
 		}
 		if wait, more := r.wait(next, realtime); more {
 			due = now + max(wait, 1)

@@ -110,7 +110,9 @@ func (m *Networks) changeCarriedOut(e *dataplane.Event) {
 	if n == nil || n.running == nil {
 		return
 	}
-	m.countChange(n.object.Spec.Network, e.Late)
+	if !e.Neighbour {
+		m.countChange(n.object.Spec.Network, e.Late)
+	}
 	if n.running.Version == e.Version { // else the newer request has it
 		n.state = n.state.FollowedBy(&n.running.Later[e.Change].State)
 		m.Silenced()

@@ -185,6 +185,17 @@ func TestAnOverdueChangeIsCarriedOutAtOnceAndNotedAsLate(t *testing.T) {
 	}
 }
 
+func TestAChangeOfANeighbourIsCountedByItsOwnNetworkAlone(t *testing.T) {
+	o := newOnAir(t, instant(time.Now()))
+	for _, neighbour := range []bool{true, false} {
+		o.changeCarriedOut(&dataplane.Event{Network: "run", Neighbour: neighbour, Late: time.Hour})
+		want := map[bool]uint64{true: 0, false: 1}[neighbour]
+		if carriedOut, late := o.changes.applied.Load(), o.changes.late.Load(); carriedOut != want || late != want {
+			t.Errorf("a change of a neighbour: %v: %d changes carried out, %d late; want %d", neighbour, carriedOut, late, want)
+		}
+	}
+}
+
 func TestANetworkThatStartsAfterItsChangesIsRightAtOnce(t *testing.T) {
 	o := newOnAir(t, instant(time.Now().Add(-time.Minute), at(time.Second, "", "", loss("100%"))))
 	if _, _ = o.send(t); len(o.arrived(t)) != 0 {

@@ -10,7 +10,8 @@ import (
 )
 
 // AddNeighbours adds to a request the radios of the other networks of its spectrum, as they are at the same moment and
-// will become by their own changes. What is wrong with a neighbour is its own request's error.
+// will become by their own changes. What is wrong with a neighbour is its own request's error. The networks get T0 one
+// after the other; until both have the same, the times of a neighbour's changes are unknown here, and they are left out.
 func AddNeighbours(n *dataplane.Network, neighbours []spectrum.Neighbour, now int64) {
 	if n.Now.Radios == nil || len(neighbours) == 0 {
 		return
@@ -19,7 +20,11 @@ func AddNeighbours(n *dataplane.Network, neighbours []spectrum.Neighbour, now in
 	for i := range neighbours {
 		other := &neighbours[i]
 		if r, _ := Network("", &other.Spec, now, false); r.Now.Radios != nil {
-			all = append(all, source{radios: seen(other, r.Now.Radios), changes: seenChanges(other, r.Later)})
+			from := source{radios: seen(other, r.Now.Radios)}
+			if r.T0 == n.T0 {
+				from.changes = seenChanges(other, r.Later)
+			}
+			all = append(all, from)
 		}
 	}
 	n.Now.Radios = combine(all, n.Now.Radios.Other)
@@ -83,7 +88,7 @@ func combineChanges(n *dataplane.Network, all []source) (merged []dataplane.Chan
 		if c.source == 0 {
 			own = c.State
 		} else {
-			next.State = dataplane.State{Silent: own.Silent, Delay: own.Delay, Jitter: own.Jitter}
+			next.Neighbour, next.State = true, dataplane.State{Silent: own.Silent, Delay: own.Delay, Jitter: own.Jitter}
 		}
 		if c.Radios != nil {
 			next.Radios = combine(all, other)

@@ -37,6 +37,9 @@ func TestRadiosOfNeighboursChangeBesideTheNetworksOwn(t *testing.T) {
 	if len(r.Later) != 2 {
 		t.Fatalf("%d changes; want one of each network", len(r.Later))
 	}
+	if !r.Later[0].Neighbour || r.Later[1].Neighbour {
+		t.Error("the first change is to be that of a neighbour, the second the network's own")
+	}
 	louder, slower := r.Later[0].State, r.Later[1].State
 	if got := louder.Radios.ByNEM; len(got) != 4 || got[4].TransmitPowerDBm != 30 || got[3].TransmitPowerDBm != 0 || got[2].TransmitPowerDBm != 0 {
 		t.Errorf("after a second: radios %+v; want node-2 of uhf alone at 30 dBm", got)
@@ -46,6 +49,30 @@ func TestRadiosOfNeighboursChangeBesideTheNetworksOwn(t *testing.T) {
 	}
 	if after := r.Now.FollowedBy(&louder); after.FollowedBy(&slower).Radios.ByNEM[4].TransmitPowerDBm != 30 {
 		t.Error("the network's own change undoes that of its neighbour")
+	}
+}
+
+func TestChangesOfANeighbourWithAnotherT0AreLeftOut(t *testing.T) {
+	t0 := metav1.NewMicroTime(time.Unix(1000, 0))
+	vhf, uhf := radiodtest.NetworkOf("run", "vhf", "pod-1"), radiodtest.NetworkOf("run", "uhf", "pod-2")
+	for _, n := range []*v1alpha1.RadioNetwork{vhf, uhf} {
+		n.Spec.Waveform, n.Spec.Spectrum = radiodtest.RFPipe(), "low"
+	}
+	uhf.Spec.T0 = &t0 // written before that of vhf
+	uhf.Spec.Changes = []v1alpha1.TimedRadioChange{{AtNanoseconds: 1e9, RadioChange: v1alpha1.RadioChange{Radio: &v1alpha1.RadioPatch{TransmitPower: ptr.To(v1alpha1.Power("30dBm"))}}}}
+	for _, c := range []struct {
+		t0   *metav1.MicroTime
+		want int
+	}{{nil, 0}, {&t0, 1}} {
+		vhf.Spec.T0 = c.t0
+		r, err := Network("vhf", &vhf.Spec, t0.UnixNano(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		AddNeighbours(r, spectrum.Neighbours(vhf, slices.Values([]*v1alpha1.RadioNetwork{vhf, uhf})), t0.UnixNano())
+		if len(r.Later) != c.want || len(r.Now.Radios.ByNEM) != 2 {
+			t.Errorf("with T0 %v: %d changes and %d radios; want %d and 2", c.t0, len(r.Later), len(r.Now.Radios.ByNEM), c.want)
+		}
 	}
 }
 
