@@ -395,7 +395,7 @@ func TestEventsReachAGroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := publisher.PublishSchedule(schedule, []int{3}); err != nil {
+	if err := publisher.Publish([]Event{ScheduleFor(3, schedule)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := listener.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {

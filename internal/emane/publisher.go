@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/emane/ota"
-	"vignette.dev/vignette/internal/radio/tdma"
 )
 
 // Publisher sends events on EMANE's event channel.
@@ -50,16 +49,6 @@ func (p *Publisher) Publish(events []Event) error {
 		}
 	}
 	return nil
-}
-
-// PublishSchedule sends NEMs their schedules. A NEM restarts a schedule that it receives again, so only NEMs
-// without the schedule should get it.
-func (p *Publisher) PublishSchedule(s *tdma.Schedule, nems []int) error {
-	var events []Event
-	for _, nem := range nems {
-		events = append(events, ScheduleFor(nem, s))
-	}
-	return p.Publish(events)
 }
 
 // Replay publishes a feed from a moment of the scenario, which is now, until the context ends. It publishes

@@ -324,7 +324,7 @@ func TestARealEMANEHasThePathlossOfEachSlotsFrequency(t *testing.T) {
 				one := a.stations[nem]
 				values, err := one.control.Statistics(one.layers[MAC], "scheduler.scheduleAcceptFull")
 				if err == nil && count(values, "scheduler.scheduleAcceptFull") == 0 {
-					err = a.publisher.PublishSchedule(schedule, []int{nem})
+					err = a.publisher.Publish([]Event{ScheduleFor(nem, schedule)})
 				}
 				if err != nil {
 					t.Fatal(err)

@@ -184,7 +184,10 @@ func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error
 		}
 		if spec.Waveform.TDMA != nil {
 			schedule, err := Schedule(spec)
-			if err := errors.Join(err, publisher.PublishSchedule(schedule, []int{1})); err != nil {
+			if err != nil {
+				return err
+			}
+			if err := publisher.Publish([]Event{ScheduleFor(1, schedule)}); err != nil {
 				return err
 			}
 		}

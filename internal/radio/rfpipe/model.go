@@ -180,7 +180,6 @@ func (m *Model) start(n *radio.Network, at int64, b *burst, f *radio.Frame) {
 	b.Source, b.Start, b.End = b.sender.port, at, at+timeOnAir(b.Bytes, b.RateBitsPerSecond)
 	m.medium.Begin(&b.Transmission)
 	b.sending, b.sender.sending = true, true
-	b.sender.transmissions++
 	b.sender.free = b.End + m.pause(b.End-b.Start)
 	if n.Distributed() {
 		m.ship(n, b, f)
@@ -246,16 +245,7 @@ func (m *Model) drop(n *radio.Network, b *burst, reason radio.Reason) {
 	m.bursts.put(b)
 }
 
-// Statistics of all ports. Call it by Network.Do.
-func (m *Model) Statistics() []phy.PortStatistics {
-	all := make([]phy.PortStatistics, 0, len(m.senders))
-	for _, s := range m.senders {
-		all = append(all, phy.PortStatistics{Port: s.port, QueueDepth: s.depth(), Transmissions: s.transmissions, Links: m.medium.Links(s.port)})
-	}
-	return all
-}
-
-// Medium that the radios share. Call it by Network.Do.
+// Medium that the radios share. It is for the thread of the network's loop.
 func (m *Model) Medium() *phy.Medium { return m.medium }
 
 // Tally implements radio.Tallier.

@@ -7,23 +7,15 @@ import (
 
 // sender has the queue and the transmission of one node.
 type sender struct {
-	port          *radio.Port
-	rate          float64 // bit/s
-	offered       uint64
-	transmissions uint64
-	sending       bool
+	port    *radio.Port
+	rate    float64 // bit/s
+	offered uint64
+	sending bool
 	// free is when the duty cycle lets the node send again.
 	free int64
 	// next is sent after the frame on the air; queue is behind it. EMANE never drops next.
 	next  *burst
 	queue queue
-}
-
-func (s *sender) depth() int {
-	if s.next == nil {
-		return 0
-	}
-	return 1 + s.queue.length
 }
 
 // burst is one frame of a sender, from its arrival at the radio to the end of its transmission.

@@ -260,13 +260,13 @@ func TestASilencedRadioDropsWhatItsDutyCycleHeldBack(t *testing.T) {
 	}
 }
 
-func TestStatisticsHaveTheLinksAndTheTransmissions(t *testing.T) {
+func TestStatisticsHaveTheLinks(t *testing.T) {
 	n := newNetwork(t, 3, pipe(world{{1, 2}: 80, {1, 3}: 112}, 10e6))
 	send(n, 1, virtual.Everybody, 7, 100)
 	n.Settle()
 	all := statistics(n)
-	if all[0].Transmissions != 7 || len(all[0].Links) != 0 {
-		t.Errorf("sender: %+v; want 7 transmissions and nothing heard", all[0])
+	if len(all[0].Links) != 0 {
+		t.Errorf("sender: %+v; want nothing heard", all[0])
 	}
 	near, far := all[1].Links, all[2].Links
 	if len(near) != 1 || near[0].From != n.Port(1) || near[0].Received != 7 || near[0].SINRDB != 30 || near[0].PowerDBm != -80 {

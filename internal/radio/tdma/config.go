@@ -88,8 +88,6 @@ type PortStatistics struct {
 	MissedIn []radio.Interval
 	// QueueDepth is the number of waiting frames, by class.
 	QueueDepth [Classes]int
-	// Links from the nodes that were received, or nearly.
-	Links []phy.LinkStatistics
 }
 
 // SlotStatistics of one node show whether the emulation kept up.
@@ -99,7 +97,7 @@ type SlotStatistics struct {
 	Used, Missed uint64
 	// Lateness of the starts of slots, used and missed, by radio.LatenessBounds.
 	Lateness radio.Histogram
-	// WorstLateness in nanoseconds since Statistics was last called with reset.
+	// WorstLateness in nanoseconds since StatisticsOf was last called with reset.
 	WorstLateness int64
 	// FrameBytes that the used slots carried, and Capacity that they had, in bytes.
 	FrameBytes, Capacity uint64

@@ -328,22 +328,11 @@ func (m *Model) freeEntry(e *entry) {
 	m.free = append(m.free, e)
 }
 
-// Statistics of all attached nodes. Call it by radio.Network.Do. With reset, WorstLateness starts again at 0,
-// and MissedIn is returned.
-func (m *Model) Statistics(reset bool) []PortStatistics {
-	all := make([]PortStatistics, len(m.stations))
-	for i, s := range m.stations {
-		all[i], _ = m.StatisticsOf(s.port, reset)
-		all[i].Links = m.medium.Links(s.port)
-	}
-	return all
-}
-
-// Medium that the radios share. Call it by radio.Network.Do.
+// Medium that the radios share. It is for the thread of the network's loop, as is StatisticsOf.
 func (m *Model) Medium() *phy.Medium { return m.medium }
 
-// StatisticsOf one attached node, without its Links. In a large network Links are better read node by node,
-// from Medium, so that no slot waits. Call it by radio.Network.Do.
+// StatisticsOf one attached node. With reset, WorstLateness starts again at 0, and MissedIn is returned. Medium has
+// its links.
 func (m *Model) StatisticsOf(p *radio.Port, reset bool) (statistics PortStatistics, attached bool) {
 	if p.Slot >= len(m.stations) || m.stations[p.Slot].port != p {
 		return PortStatistics{}, false

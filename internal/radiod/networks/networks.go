@@ -193,11 +193,6 @@ func (m *Networks) Remove(uid string) error {
 // Collectors of the metrics of changes.
 func (m *Networks) Collectors() []prometheus.Collector { return m.changes.collectors() }
 
-// Changes of running networks that were carried out, and those of them that were late.
-func (m *Networks) Changes() (carriedOut, late uint64) {
-	return m.changes.applied.Load(), m.changes.late.Load()
-}
-
 // Hosts to which networks are connected; nil for none.
 func (m *Networks) Hosts() *hosts.Hosts { return m.hosts.Load() }
 

@@ -255,8 +255,8 @@ func (b *emaneBed) publish(spec *v1alpha1.RadioNetworkSpec, paths *scenario.Scen
 		if err != nil {
 			return err
 		}
-		if err := b.publisher.PublishSchedule(schedule, schedule.NEMs()); err != nil {
-			return err
+		for _, nem := range schedule.NEMs() {
+			events = append(events, emane.ScheduleFor(nem, schedule))
 		}
 	}
 	return b.publisher.Publish(events)
