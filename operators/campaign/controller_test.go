@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -477,6 +478,36 @@ func TestAnExperimentOfSomebodyElseIsLeftAlone(t *testing.T) {
 	}
 	if c.Status.Phase != v1alpha1.CampaignFailed || !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ConditionStalled) {
 		t.Errorf("%s: %s", c.Status.Phase, c.Status.Message)
+	}
+}
+
+func TestACampaignThatIsCreatedAgainWaitsForTheOldExperiments(t *testing.T) {
+	for name, old := range map[string]metav1.ObjectMeta{
+		"being deleted":             {Finalizers: []string{"vignette.dev/test"}, DeletionTimestamp: &metav1.Time{Time: time.Unix(1_770_000_000, 0)}},
+		"of the campaign before it": {OwnerReferences: []metav1.OwnerReference{{APIVersion: "vignette.dev/v1alpha1", Kind: "Campaign", Name: "tiny", UID: "before", Controller: ptr.To(true)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old.Namespace, old.Name = "default", "tiny-1ms-500ms-1"
+			left := &v1alpha1.Experiment{ObjectMeta: old, Spec: pair()}
+			api := fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(left).WithStatusSubresource(&v1alpha1.Campaign{}, &v1alpha1.Experiment{}).Build()
+			w := worldOn(t, api)
+			w.must(w.api.Create(t.Context(), tiny()))
+			for range 6 {
+				w.reconcile()
+			}
+			if run := w.campaign().Status.Runs[0]; run.Phase != "Queued" || run.Message != "waiting until the earlier experiment of this name is deleted" {
+				t.Fatalf("%+v", run)
+			}
+			w.must(w.api.Get(t.Context(), client.ObjectKeyFromObject(left), left))
+			left.Finalizers = nil
+			w.must(w.api.Update(t.Context(), left))
+			w.must(client.IgnoreNotFound(w.api.Delete(t.Context(), left)))
+			w.untilOver()
+			if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || c.Status.Runs[0].Message != "" {
+				t.Errorf("%s: %+v", c.Status.Phase, c.Status.Runs[0])
+			}
+			w.wantMade("tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-50ms-500ms-1")
+		})
 	}
 }
 

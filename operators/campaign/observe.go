@@ -80,7 +80,14 @@ func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.C
 func observationOf(e *v1alpha1.Experiment, c *v1alpha1.Campaign) decide.ObservedExperiment {
 	round, _ := strconv.ParseInt(e.Labels[v1alpha1.LabelCampaignRound], 10, 64) // the operator's own label
 	return decide.ObservedExperiment{
-		Name: e.Name, UID: e.UID, Phase: e.Status.Phase, Owned: metav1.IsControlledBy(e, c), Deleting: !e.DeletionTimestamp.IsZero(), Round: round,
+		Name: e.Name, UID: e.UID, Phase: e.Status.Phase, Owned: metav1.IsControlledBy(e, c), Round: round,
+		Deleting:       !e.DeletionTimestamp.IsZero() || isOfDeletedCampaign(e, c),
 		CompletionTime: e.Status.CompletionTime, Results: e.Status.Results, Message: e.Status.Message,
 	}
+}
+
+// isOfDeletedCampaign reports whether an experiment's campaign was deleted, and created again as c.
+func isOfDeletedCampaign(e *v1alpha1.Experiment, c *v1alpha1.Campaign) bool {
+	owner := metav1.GetControllerOfNoCopy(e)
+	return owner != nil && owner.Kind == "Campaign" && owner.Name == c.Name && owner.UID != c.UID
 }

@@ -24,7 +24,7 @@ type ObservedExperiment struct {
 	Owned bool
 	// Gone means that it was deleted. Phase is then that of the archive, if any.
 	Gone bool
-	// Deleting means that it is being deleted.
+	// Deleting means that it is being deleted, or will be because its campaign was.
 	Deleting bool
 	// Round is the round of its run, 1 without a schedule.
 	Round          int64
@@ -126,6 +126,10 @@ func (s *step) observe() {
 		run := &s.status.Runs[i]
 		seen, found := s.observed[run.Name]
 		if !IsActive(run) || !found {
+			continue
+		}
+		if run.UID == "" && !seen.Owned && seen.Deleting {
+			run.Message = "waiting until the earlier experiment of this name is deleted"
 			continue
 		}
 		if run.UID == "" && !seen.Owned {

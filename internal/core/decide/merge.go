@@ -53,7 +53,7 @@ func (s *step) keptRuns(plan *matrix.Plan) map[string]bool {
 	kept := map[string]bool{}
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
-		_, made := s.observed[run.Name]
+		made := s.observed[run.Name].Owned
 		if isStarted(run) && (IsDone(run) || run.UID != "" || made || wanted[repeatKey(key(run), run.Repeat)]) {
 			kept[run.Name] = true
 		}
