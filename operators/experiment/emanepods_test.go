@@ -237,6 +237,40 @@ func TestAServerThatIsAwayRefusesNoExperiment(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseRunning)
 }
 
+func TestStartingNodesWaitWhileTheirScenarioIsCompiledAgain(t *testing.T) {
+	for name, changed := range map[string]bool{"with the same result": false, "with another result": true} {
+		t.Run(name, func(t *testing.T) {
+			w := emaneWorld(t)
+			w.aimed(1)
+			w.noAgents = true
+			w.until("a radio network", func(*v1alpha1.Experiment) bool { return w.emaneNetwork() != nil })
+			var compiled v1alpha1.Scenario
+			w.must(w.api.Get(t.Context(), types.NamespacedName{Namespace: w.key.Namespace, Name: "aimed"}, &compiled))
+			compiling := compiled.DeepCopy()
+			compiling.Status = v1alpha1.ScenarioStatus{Conditions: []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown,
+				ObservedGeneration: compiled.Generation, Reason: "Compiling", Message: "its sources are being read", LastTransitionTime: metav1.Now()}}}
+			w.must(w.api.Status().Update(t.Context(), compiling))
+			for range 3 {
+				w.step()
+			}
+			if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning || !strings.Contains(e.Status.Message, "waiting until scenario aimed is compiled again") {
+				t.Fatalf("phase %s, message %q; want that it waits", e.Status.Phase, e.Status.Message)
+			}
+			compiling.Status = compiled.Status
+			if changed {
+				compiling.Status.Digest = "sha256:" + strings.Repeat("a", 64)
+			}
+			w.must(w.api.Status().Update(t.Context(), compiling))
+			w.noAgents = false
+			if changed {
+				w.wantFailed(scope.ReasonReferenceLost, "the scenario changed while the nodes were being created")
+				return
+			}
+			w.untilPhase(v1alpha1.PhaseRunning)
+		})
+	}
+}
+
 func TestAScenarioThatCannotBeReadIsNamedUntilItCan(t *testing.T) {
 	w := emaneWorld(t)
 	w.aimed(1)

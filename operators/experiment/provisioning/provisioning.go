@@ -55,7 +55,7 @@ func (p *Provisioner) Provision(ctx context.Context, s *scope.Scope) (bool, erro
 	}
 	defer p.endCreating(s)
 	steps := []step{
-		p.loadNodes, p.checkStop, p.awaitStartSlot, p.checkProvisioning, p.beginCreating,
+		p.loadNodes, p.checkStop, p.awaitStartSlot, p.checkProvisioning, p.awaitScenario, p.beginCreating,
 		p.Workflows.EnsureAccount, p.ensureAttachments, p.Secrets.Ensure, p.resolveServer, p.ensurePods, p.ensureVMs,
 		p.registerNodes, p.releaseVMs, p.releasePods, p.noteReleased,
 		p.EMANE.Ensure, p.awaitAgents,
@@ -131,6 +131,19 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 			deadline, countRunning(s.Pods), len(s.Topology.Nodes), s.Experiment.Status.Message, p.unreportedGuest(ctx, s))
 	}
 	return false, nil
+}
+
+// scenarioRetry is the time until a scenario that is being compiled is looked at again.
+const scenarioRetry = 5 * time.Second
+
+// awaitScenario waits for a scenario that is being compiled again, because the sources of an accepted one were touched.
+func (p *Provisioner) awaitScenario(_ context.Context, s *scope.Scope) (bool, error) {
+	if s.Experiment.Spec.Scenario == nil || s.Scenario != nil {
+		return false, nil
+	}
+	s.Experiment.Status.Message = fmt.Sprintf("waiting until scenario %s is compiled again: it, or its ConfigMap, was written", s.Experiment.Spec.Scenario.Ref)
+	s.RequeueAfter(scenarioRetry)
+	return true, nil
 }
 
 // passingTrouble returns why a pod has not started that might start again, nil for none.

@@ -101,7 +101,11 @@ func (r *Resolver) resolveScenario(ctx context.Context, s *scope.Scope) error {
 	if err != nil {
 		return err
 	}
-	if why := whyNotReady(&scenario); why != "" {
+	why, passes := whyNotReady(&scenario)
+	if passes && s.Phase() == v1alpha1.PhaseProvisioning {
+		return nil // the provisioner waits for it
+	}
+	if why != "" {
 		s.AddFinding(scope.ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
 		return nil
 	}
@@ -112,16 +116,16 @@ func (r *Resolver) resolveScenario(ctx context.Context, s *scope.Scope) error {
 	return r.checkScenarioUnchanged(ctx, s, path)
 }
 
-// whyNotReady says why a scenario is not ready, if so. A status of an earlier spec does not count.
-func whyNotReady(scenario *v1alpha1.Scenario) string {
+// whyNotReady says why a scenario is not ready, if so, and whether that passes by itself. A status of an earlier spec does not count.
+func whyNotReady(scenario *v1alpha1.Scenario) (why string, passes bool) {
 	ready := meta.FindStatusCondition(scenario.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration != scenario.Generation:
-		return "it has not been compiled yet"
+		return "it has not been compiled yet", true
 	case ready.Status != metav1.ConditionTrue || scenario.Status.Digest == "":
-		return ready.Message
+		return ready.Message, ready.Status == metav1.ConditionUnknown
 	}
-	return ""
+	return "", false
 }
 
 // checkScenarioUnchanged adds a finding if the scenario changed after the first radio network was created. Otherwise
