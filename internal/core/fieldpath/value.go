@@ -31,6 +31,13 @@ func Value(schema *Schema, path Path, typed string) (value any, err error) {
 	return value, nil
 }
 
+// EndsAtIndex reports whether the path ends at an element of a list whose elements have no names.
+func (p Path) EndsAtIndex(schema *Schema) bool {
+	last := len(p) - 1
+	list := p[:last].schemaIn(schema)
+	return p[last].Element && list != nil && list.Items != nil && keyOf(list) == ""
+}
+
 // schemaIn is the schema of the field at a path, nil if there is none.
 func (p Path) schemaIn(schema *Schema) *Schema {
 	for _, step := range p {

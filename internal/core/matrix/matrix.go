@@ -340,6 +340,7 @@ func checkPoints(points []*Point, spec *v1alpha1.CampaignSpec, matrix *field.Pat
 	}
 	byName := map[string]*Point{}
 	for _, point := range points {
+		errs = append(errs, checkRemovals(point, matrix)...)
 		if other := byName[point.Name]; other != nil {
 			errs = append(errs, field.Duplicate(matrix, fmt.Sprintf("the points %s and %s would both be named %s: give their levels other names", other.full, point.full, point.Name)))
 		}
@@ -347,6 +348,23 @@ func checkPoints(points []*Point, spec *v1alpha1.CampaignSpec, matrix *field.Pat
 			errs = append(errs, field.Invalid(matrix, point.full, "the names of its levels have no letter and no digit to name the point by"))
 		}
 		byName[point.Name] = point
+	}
+	return dedupe(errs)
+}
+
+// checkRemovals refuses to remove an element by its index beside another setting in the same list, whose index it may change.
+func checkRemovals(point *Point, matrix *field.Path) (errs field.ErrorList) {
+	for i, removal := range point.Settings {
+		path, err := fieldpath.Parse(string(removal.Path))
+		if err != nil || removal.Value != nil || !path.EndsAtIndex(fieldpath.Experiment()) {
+			continue
+		}
+		list := path[:len(path)-1].String()
+		for j, other := range point.Settings {
+			if i != j && strings.HasPrefix(string(other.Path), list+"[") {
+				errs = append(errs, field.Invalid(matrix, removal.Path, fmt.Sprintf("cannot be removed in a point that also sets %s: indices change. Set all of %s", other.Path, list)))
+			}
+		}
 	}
 	return errs
 }

@@ -114,6 +114,10 @@ func TestErrorsOfAMatrixAreNamed(t *testing.T) {
 			s.Matrix.Axes[1].Path = "apps[broker]"
 			s.Matrix.Axes[1].Values = values(`1`)
 		}, `would undo what axis broker sets: apps[broker].mosquitto`},
+		"an element that is removed beside another by its index": {func(s *v1alpha1.CampaignSpec) {
+			s.Matrix.Axes[0].Levels[1].Set = []v1alpha1.Setting{{Path: "timeline[0]"}}
+			s.Matrix.Axes[1].Path, s.Matrix.Axes[1].Values = "timeline[1].at", values(`"5s"`, `"6s"`)
+		}, `spec.matrix: Invalid value: "timeline[0]": cannot be removed in a point that also sets timeline[1].at: indices change. Set all of timeline`},
 		"the seed":                      {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Path = "seed"; s.Matrix.Axes[1].Values = values(`1`) }, `give the campaign repeats and seeds`},
 		"too many runs":                 {func(s *v1alpha1.CampaignSpec) { s.Repeats = 400 }, `4 points × 400 repeats are more than 1000 runs`},
 		"too many combinations":         {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes = manyAxes() }, `more than 100000 combinations`},
