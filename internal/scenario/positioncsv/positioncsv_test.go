@@ -203,6 +203,13 @@ func TestTwoPlacesAtOneMomentAreSaid(t *testing.T) {
 	}
 }
 
+func TestOfTwoPlacesAtOneMomentTheLastCounts(t *testing.T) {
+	s, _ := readertest.Compile(t, "0,7,57,8\n0,7,58,8\n5,7,58.1,8\n5,7,58.4,8\n9,7,58.4,8\n", with(options{rules: tracks.Rules{Step: time.Second}}))
+	for _, at := range []struct{ seconds, latitude float64 }{{0, 58}, {5, 58.4}, {6, 58.4}, {9, 58.4}} {
+		readertest.Places(t, s, readertest.Place{Platform: 7, Seconds: at.seconds, Position: geo.Position{Latitude: at.latitude, Longitude: 8}})
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("time,node,lat,lon,alt\n0,7,58,8,10\n5,7,58.1,8.1,20\n"))
 	f.Add([]byte("name,time,lat,lon\nhq,0,58,8\n4,1,58,8\n"))

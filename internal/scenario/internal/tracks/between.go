@@ -19,19 +19,24 @@ type stepper struct {
 	made    time.Duration // the number of interpolated positions
 }
 
-// add adds a platform's points, in the order of their times.
+// add adds a platform's points, in the order of their times. Of those at one moment the last counts.
 func (s *stepper) add(platform int, points []Point) error {
+	var before *Point
 	for i, p := range points {
-		if s.step <= 0 || i == 0 || i == len(points)-1 {
+		if i+1 < len(points) && points[i+1].At == p.At {
+			continue
+		}
+		if s.step <= 0 || before == nil || i == len(points)-1 {
 			if err := s.builder.Position(p.At, platform, p.Position); err != nil {
 				return err
 			}
 		}
-		if s.step > 0 && i > 0 {
-			if err := s.between(platform, points[i-1], p); err != nil {
+		if s.step > 0 && before != nil {
+			if err := s.between(platform, *before, p); err != nil {
 				return err
 			}
 		}
+		before = &points[i]
 	}
 	return nil
 }
