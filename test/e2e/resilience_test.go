@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/utils/ptr"
+
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -32,7 +34,7 @@ func TestClientsFailOverAndAPublisherFollowsItsRadio(t *testing.T) {
 		case "picture":
 			app.Subscriber.Failover, app.Subscriber.QoS = []string{"prt/second"}, 1
 		case "adapting":
-			app.Publisher.AdaptRate = &v1alpha1.RateAdaptation{HighFrames: 8, LowFrames: 2, MaxPeriod: "2s"}
+			app.Publisher.AdaptRate = &v1alpha1.RateAdaptation{HighFrames: 8, LowFrames: ptr.To(int32(2)), MaxPeriod: "2s"}
 		default:
 		}
 	}

@@ -1,6 +1,7 @@
 package matrix
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
+	"vignette.dev/vignette/internal/core/fieldpath"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -245,6 +247,23 @@ func TestAPointsSpecIsTheTemplateWithItsLevels(t *testing.T) {
 	}
 	if spec.Template.Spec.Apps[0].Mosquitto == nil {
 		t.Error("the template was changed")
+	}
+}
+
+func TestAZeroInTheTemplateIsNotReplacedByTheDefault(t *testing.T) {
+	spec := brokers()
+	var app v1alpha1.App
+	if err := json.Unmarshal([]byte(`{"name": "bft", "publisher": {"adaptRate": {"lowFrames": 0, "maxPeriod": "9s"}}}`), &app); err != nil {
+		t.Fatal(err)
+	}
+	spec.Template.Spec.Apps = append(spec.Template.Spec.Apps, app)
+	point, err := expand(t, spec).Points[0].Spec(&spec.Template.Spec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fieldpath.Default(point.Object)
+	if text, err := json.Marshal(point.Object); err != nil || !strings.Contains(string(text), `"lowFrames":0`) {
+		t.Errorf("%s, %v; want lowFrames 0", text, err)
 	}
 }
 

@@ -187,7 +187,7 @@ type RateAdaptation struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
-	LowFrames int32 `json:"lowFrames,omitempty"`
+	LowFrames *int32 `json:"lowFrames,omitempty"`
 
 	// maxPeriod is the longest period that is taken.
 	MaxPeriod Duration `json:"maxPeriod"`

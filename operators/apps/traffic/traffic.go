@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/wsn"
@@ -102,7 +104,7 @@ func publish(site apps.Site, i int) *trafficconfig.Publish {
 	config := &trafficconfig.Publish{Topic: Topic(site, i), QoS: int(p.QoS), Retain: p.Retain, FirstAfterSeconds: p.Lead.Std().Seconds(),
 		AfterConnection: p.Phase == v1alpha1.PhaseConnected}
 	if a := p.AdaptRate; a != nil {
-		config.AdaptRate = &trafficconfig.AdaptRate{HighFrames: int(a.HighFrames), LowFrames: int(a.LowFrames), MaxPeriodSeconds: a.MaxPeriod.Std().Seconds()}
+		config.AdaptRate = &trafficconfig.AdaptRate{HighFrames: int(a.HighFrames), LowFrames: int(ptr.Deref(a.LowFrames, 0)), MaxPeriodSeconds: a.MaxPeriod.Std().Seconds()}
 	}
 	if r := p.Repeat; r != nil {
 		config.Repeat = &trafficconfig.Repeat{Times: int(r.Times), IntervalSeconds: v1alpha1.Duration(r.Interval).Std().Seconds()}
