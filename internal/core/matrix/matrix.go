@@ -337,6 +337,9 @@ func checkPoints(points []*Point, spec *v1alpha1.CampaignSpec, matrix *field.Pat
 		if seed == 0 {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "seeds").Index(i), seed, "use another number: 0 stands for an experiment's default, 1"))
 		}
+		if slices.Contains(spec.Seeds[:i], seed) {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "seeds").Index(i), seed, "is an earlier repeat's seed: use another number, or both repeats have equal draws"))
+		}
 	}
 	byName := map[string]*Point{}
 	for _, point := range points {
@@ -362,7 +365,7 @@ func checkRemovals(point *Point, matrix *field.Path) (errs field.ErrorList) {
 		list := path[:len(path)-1].String()
 		for j, other := range point.Settings {
 			if i != j && strings.HasPrefix(string(other.Path), list+"[") {
-				errs = append(errs, field.Invalid(matrix, removal.Path, fmt.Sprintf("cannot be removed in a point that also sets %s: indices change. Set all of %s", other.Path, list)))
+				errs = append(errs, field.Invalid(matrix, string(removal.Path), fmt.Sprintf("is removed in a point that also sets %s, whose index changes by that: set all of %s instead", other.Path, list)))
 			}
 		}
 	}
