@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
@@ -265,6 +266,27 @@ func TestAZeroInTheTemplateIsNotReplacedByTheDefault(t *testing.T) {
 	fieldpath.Default(point.Object)
 	if text, err := json.Marshal(point.Object); err != nil || !strings.Contains(string(text), `"lowFrames":0`) {
 		t.Errorf("%s, %v; want lowFrames 0", text, err)
+	}
+}
+
+func TestThePlannedDurationHasTheDrainOfTheLevel(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  []v1alpha1.Setting
+		want time.Duration
+	}{
+		"of the template":    {nil, 90 * time.Second},
+		"another duration":   {[]v1alpha1.Setting{{Path: "duration", Value: &values(`"5m"`)[0]}}, 330 * time.Second},
+		"a longer drain":     {[]v1alpha1.Setting{{Path: "drain.max", Value: &values(`"10m"`)[0]}}, 660 * time.Second},
+		"all of the drain":   {[]v1alpha1.Setting{{Path: "drain", Value: &values(`{"max": "2m"}`)[0]}}, 180 * time.Second},
+		"another app":        {[]v1alpha1.Setting{{Path: "apps[broker].instances", Value: &values(`2`)[0]}}, 90 * time.Second},
+		"without a duration": {[]v1alpha1.Setting{{Path: "duration"}}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			template := v1alpha1.ExperimentSpec{Duration: "1m", Drain: v1alpha1.Drain{Max: "30s"}}
+			if got := (&Point{Settings: c.set}).Duration(&template); got != c.want {
+				t.Errorf("%s; want %s", got, c.want)
+			}
+		})
 	}
 }
 

@@ -89,14 +89,17 @@ func valueOf(setting v1alpha1.Setting) (value any, err error) {
 	return value, nil
 }
 
-// Duration is the planned duration of a run of the point, including the drain.
+// Duration is the planned duration of a run of the point, including the longest drain; 0 if it has none.
 func (p *Point) Duration(template *v1alpha1.ExperimentSpec) time.Duration {
-	duration := template.Duration.Std()
+	times := &Point{}
 	for _, setting := range p.Settings {
-		var given v1alpha1.Duration
-		if setting.Path == "duration" && setting.Value != nil && json.Unmarshal(setting.Value.Raw, &given) == nil {
-			duration = given.Std()
+		if path := string(setting.Path); isWithin(path, "duration") || isWithin(path, "drain") {
+			times.Settings = append(times.Settings, setting)
 		}
 	}
-	return duration + template.Drain.Max.Std()
+	spec, err := times.Spec(&v1alpha1.ExperimentSpec{Duration: template.Duration, Drain: template.Drain}, 1)
+	if err != nil {
+		return 0
+	}
+	return spec.Typed.Duration.Std() + spec.Typed.Drain.Max.Std()
 }
