@@ -436,8 +436,9 @@ func (e Extent) bridgeRules() apiextensionsv1.ValidationRules {
 const durationPattern = `'^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$'`
 
 func (e Extent) timelineRules() apiextensionsv1.ValidationRules {
-	late := fmt.Sprintf("self.timeline.map(e, has(self.duration) && self.duration.matches(%[1]s) && e.at.matches(%[1]s) && duration(e.at) > duration(self.duration), "+
-		"%[2]se.at + ' is after the end of the experiment: its duration is ' + self.duration)", durationPattern, messageStart("timeline", "e.at", ".at"))
+	// A start at the end would follow the stop of publishers, and nothing would stop what it starts.
+	late := fmt.Sprintf("self.timeline.map(e, has(self.duration) && self.duration.matches(%[1]s) && e.at.matches(%[1]s) && (has(e.start) ? duration(e.at) >= duration(self.duration) : duration(e.at) > duration(self.duration)), "+
+		"%[2]se.at + ' is after the end of the experiment, or starts an app at its end: its duration is ' + self.duration)", durationPattern, messageStart("timeline", "e.at", ".at"))
 	lateOver := fmt.Sprintf("self.timeline.map(e, has(self.duration) && has(e.over) && self.duration.matches(%[1]s) && e.at.matches(%[1]s) && e.over.matches(%[1]s) && "+
 		"duration(e.at) <= duration(self.duration) && duration(e.at) + duration(e.over) > duration(self.duration), "+
 		"%[2]se.over + ' from ' + e.at + ' on ends after the experiment: its duration is ' + self.duration)", durationPattern, messageStart("timeline", "e.at", ".over"))

@@ -61,7 +61,7 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 		sound bool
 	}{
 		"a value that is refused":             {"500ms", "0s", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.period: in points baseline-heavy, satcom-heavy: period must be 1ms or more"}, false},
-		"the template":                        {"75s", "60s", []string{"campaign.yaml:30: spec.template.spec.timeline[65s].at: in all 4 points: 65s is after the end of the experiment: its duration is 60s"}, false},
+		"the template":                        {"75s", "60s", []string{"campaign.yaml:30: spec.template.spec.timeline[65s].at: in all 4 points: 65s is after the end of the experiment, or starts an app at its end: its duration is 60s"}, false},
 		"a path that is none":                 {"publisher.period", "publisher.perod", []string{"in points baseline-heavy, satcom-heavy: apps[bft].publisher.perod: there is no such field: did you mean period?"}, false},
 		"a waveform nobody knows":             {"baseline, satcom]", "baseline, mars]", []string{"campaign.yaml:21: warning: spec.template.spec.networks[0].waveform: in points mars-light, mars-heavy: mars is not in the library of the chart"}, true},
 		"what the operator refuses":           {"nodes:\n      - {name: nor, networks: [wan]", "nodes:\n      - {name: nor, networks: []", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.to: in all 4 points:", "no network in common"}, false},

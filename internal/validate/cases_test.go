@@ -131,6 +131,7 @@ var refusals = []refusal{
 	{"platform with count", []string{`platforms: "2-4"`, `platform: "2"`}, "spec.nodes[1].platform", "platform is for one node"},
 
 	{"a time after the duration", []string{"at: 60s", "at: 61s"}, "spec.timeline[61s].at", "61s is after the end of the experiment"},
+	{"a start at the end", []string{"at: 5s", "at: 60s"}, "spec.timeline[60s].at", "60s is after the end of the experiment, or starts an app at its end: its duration is 60s"},
 	{"starts spread beyond the duration", []string{"at: 5s", "at: 5s, over: 56s"}, "spec.timeline[5s].over", "56s from 5s on ends after the experiment: its duration is 60s"},
 	{"a change spread over a time", []string{"at: 30s", "at: 30s, over: 5s"}, "spec.timeline[2].over", "over is for start and stop"},
 	{"no time at all", []string{"duration: 60s", "duration: 0s"}, "spec.duration", "above zero"},
