@@ -200,7 +200,7 @@ func (w *world) suspendedFor() {
 	w.t.Helper()
 	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = true })
 	w.at(w.night(6).Add(time.Minute))
-	w.wantRound("suspended", 4, w.night(5))
+	w.wantRound("suspended", 4, w.night(6))
 	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Suspend = false })
 	w.at(w.night(6).Add(59 * time.Minute))
 	w.wantRound("resumed before the deadline", 5, w.night(6))

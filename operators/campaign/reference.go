@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -51,8 +50,7 @@ func (r *Reconciler) readReference(ctx context.Context, s *scope) (problem strin
 
 // needsReference reports whether some run may still be created. A campaign that is over stays as it is, whatever happens to its ConfigMap.
 func needsReference(c *v1alpha1.Campaign) bool {
-	judged := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAccepted)
-	if judged == nil || judged.ObservedGeneration != c.Generation || c.Spec.Schedule != nil || len(c.Status.Runs) == 0 {
+	if c.Status.AcceptedGeneration != c.Generation || c.Spec.Schedule != nil || len(c.Status.Runs) == 0 {
 		return true
 	}
 	for i := range c.Status.Runs {

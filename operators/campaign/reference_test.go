@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/reference"
@@ -95,6 +96,32 @@ func TestACampaignStartsOnceItsReferenceFiguresAreThere(t *testing.T) {
 	if requests := w.r.campaignsReferringTo(t.Context(), other); len(requests) != 0 {
 		t.Errorf("another ConfigMap asks for %v", requests)
 	}
+	w.untilOver()
+	w.wantMade("paper", "tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-50ms-500ms-1")
+}
+
+func TestAnEditThatIsAcceptedLateMakesTheRunsThatWereSkipped(t *testing.T) {
+	w := newWorld(t)
+	c := tiny()
+	c.Spec.Parallelism, c.Spec.StopWhen.Failures = 1, ptr.To(int32(1))
+	w.must(w.api.Create(t.Context(), c))
+	for len(w.experiments()) < 1 {
+		w.reconcile()
+	}
+	e := w.experiments()[0]
+	e.Status.Phase = v1alpha1.PhaseFailed
+	w.must(w.api.Status().Update(t.Context(), &e))
+	w.untilOver()
+	w.edit(func(c *v1alpha1.Campaign) {
+		c.Spec.StopWhen, c.Spec.Reference = v1alpha1.StopConditions{}, withReference().Spec.Reference
+	})
+	for range 3 {
+		w.reconcile()
+	}
+	if n := len(w.experiments()); n != 1 || w.accepted().Status != metav1.ConditionFalse {
+		t.Errorf("%d experiments, %+v; want that it waits for its reference figures", n, w.accepted())
+	}
+	w.must(w.api.Create(t.Context(), configMap(paper)))
 	w.untilOver()
 	w.wantMade("paper", "tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-50ms-500ms-1")
 }

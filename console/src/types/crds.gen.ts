@@ -1293,6 +1293,11 @@ export interface components {
             };
             /** @description status is the state of the campaign; the operator writes it. */
             status?: {
+                /**
+                 * Format: int64
+                 * @description acceptedGeneration is the last generation of the spec that was accepted, by which runs start.
+                 */
+                acceptedGeneration?: number;
                 /** @description comparison of the last round that is over. */
                 comparison?: {
                     /** @description message says why there is none. */
@@ -1371,7 +1376,7 @@ export interface components {
                 };
                 /**
                  * Format: date-time
-                 * @description dueTime is the moment of the schedule for which the next round starts as soon as the runs of this one, which have been stopped, are done (concurrencyPolicy Replace).
+                 * @description dueTime is the moment of the schedule for which the next round starts. It waits until the runs of this one, which have been stopped, are done (concurrencyPolicy Replace), or until the campaign is resumed.
                  */
                 dueTime?: string;
                 /**
@@ -1381,7 +1386,7 @@ export interface components {
                 estimatedCompletionTime?: string;
                 /**
                  * Format: date-time
-                 * @description lastScheduleTime is the moment of the schedule for which the last round was started or left out.
+                 * @description lastScheduleTime is the last moment of the schedule that has been handled, or that of a later edit. No earlier round starts.
                  */
                 lastScheduleTime?: string;
                 /** @description message for people: what is happening, or why it failed. */

@@ -24,7 +24,7 @@ func (s *step) addActions() {
 		if run.UID == "" && !found {
 			s.actions.Create = append(s.actions.Create, run.Name)
 		}
-		if found && s.status.DueTime != nil && !seen.Gone && !seen.Deleting {
+		if found && s.replaces() && !seen.Gone && !seen.Deleting {
 			s.actions.Stop = append(s.actions.Stop, seen)
 		}
 	}

@@ -82,6 +82,7 @@ func Step(c *v1alpha1.Campaign, accepted bool, world Observed, now time.Time) (A
 		if err := s.continueRound(); err != nil {
 			return s.actions, err
 		}
+		s.status.AcceptedGeneration = c.Generation
 	}
 	s.completeRound()
 	s.count()

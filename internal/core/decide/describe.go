@@ -82,7 +82,7 @@ func (s *step) estimate(before *v1alpha1.CampaignStatus) {
 		status.EstimatedCompletionTime = nil
 		return
 	}
-	if status.EstimatedCompletionTime != nil && equality.Semantic.DeepEqual(before, status) && status.ObservedGeneration == s.campaign.Generation {
+	if status.EstimatedCompletionTime != nil && equality.Semantic.DeepEqual(before, status) {
 		return
 	}
 	plan, err := s.plan()

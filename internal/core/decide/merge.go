@@ -32,7 +32,7 @@ func (s *step) mergePlan(plan *matrix.Plan) error {
 			planned.Rename(s.campaign.Name, s.roundInNames())
 		}
 		run := newPendingRun(planned)
-		if before != nil && before.Phase == v1alpha1.RunSkipped && s.status.ObservedGeneration == s.campaign.Generation {
+		if before != nil && before.Phase == v1alpha1.RunSkipped && s.status.AcceptedGeneration == s.campaign.Generation {
 			run.Phase, run.Message = before.Phase, before.Message // a skipped run stays skipped until the campaign is edited
 		}
 		runs = append(runs, run)

@@ -36,6 +36,9 @@ func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
 	if fields.Next(time.Now()).IsZero() {
 		return nil, fmt.Errorf("spec.schedule.cron: %q never comes", s.Cron)
 	}
+	if s.StartingDeadline != "" && s.StartingDeadline.Std() == 0 {
+		return nil, fmt.Errorf("spec.schedule.startingDeadline: %s leaves out every round: use a time such as 10m", s.StartingDeadline)
+	}
 	return schedule, nil
 }
 
@@ -70,20 +73,44 @@ func (s *step) startDueRound() error {
 	if err != nil {
 		return err
 	}
+	if s.isRescheduled() {
+		s.status.LastScheduleTime = &metav1.Time{Time: s.now}
+	}
 	next := schedule.Next(s.now)
 	s.status.NextScheduleTime = &metav1.Time{Time: next}
 	s.requeueAfter(next.Sub(s.now))
 	if due := lastDue(schedule, s.lastScheduled(), s.now); !due.IsZero() {
 		s.scheduleRound(due)
 	}
-	if s.spec.Suspend {
-		s.status.DueTime = nil
-	}
-	if s.status.DueTime != nil && !s.isRoundActive() {
+	s.leaveOutHeldRound()
+	if s.replaces() && !s.isRoundActive() {
 		s.beginRound()
 	}
 	return nil
 }
+
+// isRescheduled reports whether the campaign was edited before its next round was due, so that no time up to now counts: the
+// edited schedule may name earlier ones.
+func (s *step) isRescheduled() bool {
+	accepted, next := s.status.AcceptedGeneration, s.status.NextScheduleTime
+	return accepted != 0 && accepted != s.campaign.Generation && (next == nil || next.After(s.now))
+}
+
+// leaveOutHeldRound leaves out a due round that could not start before its deadline, because the campaign was suspended.
+func (s *step) leaveOutHeldRound() {
+	if s.status.DueTime == nil || !s.spec.Suspend && s.status.Phase != v1alpha1.CampaignSuspended {
+		return
+	}
+	due := s.status.DueTime.Time
+	if s.isTooLate(due) {
+		s.status.DueTime = nil
+		return
+	}
+	s.requeueAfter(due.Add(s.startingDeadline()).Sub(s.now) + time.Second)
+}
+
+// replaces reports whether the active round gives way to one that is due. While the campaign is suspended it does not.
+func (s *step) replaces() bool { return s.status.DueTime != nil && !s.spec.Suspend }
 
 // isRoundActive reports whether a round is active.
 func (s *step) isRoundActive() bool { return s.status.Round > 0 && !s.isRoundFinished() }
@@ -100,18 +127,29 @@ func (s *step) lastScheduled() time.Time {
 	return last
 }
 
-// scheduleRound decides about a due round.
-func (s *step) scheduleRound(due time.Time) {
-	deadline := s.spec.Schedule.StartingDeadline.Std()
-	if deadline == 0 {
-		deadline = time.Hour
+// startingDeadline is the time within which a due round must start.
+func (s *step) startingDeadline() time.Duration {
+	if given := s.spec.Schedule.StartingDeadline; given != "" {
+		return given.Std()
 	}
+	return time.Hour
+}
+
+// isTooLate reports whether a due round is past its deadline, with an event if it is.
+func (s *step) isTooLate(due time.Time) bool {
+	deadline := s.startingDeadline()
+	if s.now.Sub(due) <= deadline {
+		return false
+	}
+	s.addEvent(true, "RoundLeftOut", "the round due at %s could not start within %s", due.UTC().Format(time.RFC3339), deadline)
+	return true
+}
+
+// scheduleRound decides about a due round. A suspended campaign begins it once it is resumed.
+func (s *step) scheduleRound(due time.Time) {
 	moment := &metav1.Time{Time: due}
 	switch {
-	case s.now.Sub(due) > deadline:
-		s.addEvent(true, "RoundLeftOut", "the round due at %s could not start within %s", due.UTC().Format(time.RFC3339), deadline)
-	case s.spec.Suspend:
-		return // it starts if the campaign is resumed before the deadline
+	case s.isTooLate(due):
 	case s.isRoundActive() && s.spec.Schedule.ConcurrencyPolicy != v1alpha1.ConcurrencyReplace:
 		s.addEvent(true, "RoundLeftOut", "the round due at %s was left out: round %d is still active", due.UTC().Format(time.RFC3339), s.status.Round)
 	default:

@@ -52,6 +52,7 @@ func TestTheLastDueTimeIsFound(t *testing.T) {
 func TestInvalidSchedulesAreRefused(t *testing.T) {
 	for _, s := range []v1alpha1.Schedule{
 		{Cron: "0 0 31 2 *"}, {Cron: "* * * *"}, {Cron: "@every 5m"}, {Cron: "TZ=Europe/Oslo 0 * * * *"}, {Cron: "0 * * * *", TimeZone: "Europe/Olso"}, {Cron: "0 * * * *", TimeZone: "Local"},
+		{Cron: "0 * * * *", StartingDeadline: "0s"},
 	} {
 		if _, err := ParseSchedule(&s); err == nil {
 			t.Errorf("%+v was taken", s)
@@ -165,6 +166,53 @@ func TestASuspendedScheduleContinuesWithinTheDeadline(t *testing.T) {
 	p.advance(time.Minute, time.Minute, true)
 	if s := p.campaign.Status; s.Round != 1 {
 		t.Fatalf("%+v", s)
+	}
+}
+
+func TestAnEditedScheduleStartsNoRoundForATimeBeforeTheEdit(t *testing.T) {
+	for name, before := range map[string]*v1alpha1.Schedule{"of another time": {Cron: "0 * * * *"}, "where there was none": nil} {
+		t.Run(name, func(t *testing.T) {
+			p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule = before })
+			p.advance(90*time.Minute, time.Minute, true) // until 13:30
+			p.edit(func(s *v1alpha1.CampaignSpec) { s.Schedule = &v1alpha1.Schedule{Cron: "20 * * * *"} })
+			p.advance(49*time.Minute, time.Minute, true)
+			if got := p.campaign.Status.Round; got != 1 {
+				t.Errorf("round %d at 14:19; want 1, which was before the edit", got)
+			}
+			p.advance(5*time.Minute, time.Minute, true)
+			if got := p.campaign.Status.Round; got != 2 {
+				t.Errorf("round %d at 14:24; want 2", got)
+			}
+		})
+	}
+}
+
+func TestARoundThatIsToReplaceAnotherIsKeptWhileTheCampaignIsSuspended(t *testing.T) {
+	for name, c := range map[string]struct {
+		suspended time.Duration
+		round     int64
+		leftOut   bool
+	}{"resumed before the deadline": {10 * time.Minute, 2, false}, "resumed after it": {40 * time.Minute, 1, true}} {
+		t.Run(name, func(t *testing.T) {
+			p := hourly(t, func(s *v1alpha1.CampaignSpec) {
+				s.Schedule.ConcurrencyPolicy, s.Schedule.StartingDeadline, s.Parallelism = v1alpha1.ConcurrencyReplace, "30m", 1
+			})
+			p.advance(2*time.Hour, time.Minute, false) // until 14:00; runs never end
+			p.reconcile()                              // it finds that the next round is due
+			p.edit(func(s *v1alpha1.CampaignSpec) { s.Suspend = true })
+			p.advance(c.suspended, time.Minute, false)
+			if s := p.campaign.Status; s.Round != 1 || (s.DueTime == nil) != c.leftOut || s.Counts.Running != 1 {
+				t.Errorf("while it is suspended: round %d, due %s, %d runs; want the run of round 1", s.Round, s.DueTime, s.Counts.Running)
+			}
+			if got := slices.ContainsFunc(p.events, func(e Event) bool { return e.Reason == "RoundLeftOut" }); got != c.leftOut {
+				t.Errorf("the round is left out: %t; want %t: %+v", got, c.leftOut, p.events)
+			}
+			p.edit(func(s *v1alpha1.CampaignSpec) { s.Suspend = false })
+			p.advance(time.Minute, time.Minute, false)
+			if got := p.campaign.Status.Round; got != c.round {
+				t.Errorf("resumed: round %d; want %d", got, c.round)
+			}
+		})
 	}
 }
 

@@ -27,7 +27,8 @@ type simulation struct {
 	// made counts the experiments of each run, by round, point and repeat.
 	made map[string]int
 
-	uids int
+	uids   int
+	events []Event
 	// undisturbed means that there are no more edits and crashes.
 	undisturbed bool
 }
@@ -80,7 +81,7 @@ func (p *simulation) reconcile() (settled bool) {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.campaign.Status.ObservedGeneration = p.campaign.Generation
+	p.events = append(p.events, actions.Events...)
 	if !equality.Semantic.DeepEqual(before.Status, p.campaign.Status) {
 		if p.chance(4) { // killed before the status was written
 			p.campaign.Status = before.Status

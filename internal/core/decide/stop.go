@@ -12,7 +12,7 @@ import (
 
 // applyStopConditions skips the runs that the stop conditions make needless.
 func (s *step) applyStopConditions() {
-	if s.status.DueTime != nil {
+	if s.replaces() {
 		s.skip("the next round is due, and replaces this one", func(*v1alpha1.CampaignRun) bool { return true })
 	}
 	if most := s.spec.StopWhen.Failures; most != nil {

@@ -508,6 +508,10 @@ type CampaignStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// acceptedGeneration is the last generation of the spec that was accepted, by which runs start.
+	// +optional
+	AcceptedGeneration int64 `json:"acceptedGeneration,omitempty"`
+
 	// phase of the campaign.
 	// +optional
 	Phase CampaignPhase `json:"phase,omitempty"`
@@ -528,7 +532,7 @@ type CampaignStatus struct {
 	// +optional
 	RoundCompletionTime *metav1.Time `json:"roundCompletionTime,omitempty"`
 
-	// lastScheduleTime is the moment of the schedule for which the last round was started or left out.
+	// lastScheduleTime is the last moment of the schedule that has been handled, or that of a later edit. No earlier round starts.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
@@ -536,8 +540,8 @@ type CampaignStatus struct {
 	// +optional
 	NextScheduleTime *metav1.Time `json:"nextScheduleTime,omitempty"`
 
-	// dueTime is the moment of the schedule for which the next round starts as soon as the runs of this one, which have been stopped, are
-	// done (concurrencyPolicy Replace).
+	// dueTime is the moment of the schedule for which the next round starts. It waits until the runs of this one, which have been stopped,
+	// are done (concurrencyPolicy Replace), or until the campaign is resumed.
 	// +optional
 	DueTime *metav1.Time `json:"dueTime,omitempty"`
 
