@@ -323,6 +323,38 @@ def test_the_median_s_interval_covers_the_median():
     assert covered > 88
 
 
+def agreeing(repeats: int) -> Sample:
+    """Repeats of 18 values each that have the same ranks in sum, and equally many below the median of all."""
+    return Sample.of(np.arange(18 * repeats), np.tile(np.r_[:repeats, repeats - 1 : -1 : -1], 9))
+
+
+@pytest.mark.parametrize("repeats", [2, 6])
+def test_repeats_that_agree_by_chance_do_not_tell_the_median_exactly(repeats):
+    median = effects.median(agreeing(repeats))
+    assert median.high - median.low > 10
+
+
+@pytest.mark.parametrize("repeats", [2, 3])
+def test_the_median_s_interval_covers_the_median_of_few_repeats_that_do_not_differ(repeats):
+    random, units = np.random.default_rng(5), np.arange(18 * repeats) // 18
+    found = [effects.median(Sample.of((random.lognormal(0, 0.5, len(units)) * 1e8).astype(np.int64), units)) for _ in range(300)]
+    known = [i for i in found if i.low is not None]
+    assert len(known) > 200 and sum(i.low <= 1e8 <= i.high for i in known) / len(known) > 0.9
+
+
+@pytest.mark.parametrize("repeats", [2, 6])
+def test_repeats_that_agree_by_chance_do_not_tell_a_shift_exactly(repeats):
+    a = agreeing(repeats)
+    shift, (delta, _) = effects.shift(a, Sample(a.values + 3, a.units)), effects.brunner_munzel(a, a)
+    assert shift.estimate == 3 and shift.high - shift.low > 15
+    assert delta.estimate == pytest.approx(0) and delta.high - delta.low > 0.2
+
+
+def test_values_that_are_all_equal_have_one_median_and_one_shift():
+    a, b = (Sample.of(np.full(36, value), np.arange(36) % 2) for value in (5, 7))
+    assert effects.median(a) == Interval(5, 5, 5) and effects.shift(a, b) == Interval(2, 2, 2)
+
+
 def test_the_mean_of_independent_values_has_students_interval():
     values = np.array([3, 5, 4, 8, 100, 7, 6, 2])
     found = effects.mean(alone(values))

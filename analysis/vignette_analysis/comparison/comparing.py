@@ -407,7 +407,7 @@ def _too_few(conditions: list[_Condition], compared: list[dict], gaps: Gaps) -> 
     few = [f"{c.label} ({len(c.runs)})" for c in conditions if 1 < len(c.runs) < effects.FEWEST_REPEATS]
     if few:
         reason = f"too few repeats to tell how far runs lie apart, make {effects.FEWEST_REPEATS} or more: "
-        gaps.note("intervals of shares", reason + ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else ""))
+        gaps.note("intervals of shares and medians", reason + ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else ""))
     pairs = [pair for group in compared for pair in group["differences"] or []]
     without = sum(any(test["tooFew"] for test in tests) for pair in pairs if (tests := _tests(pair)))
     if without:

@@ -24,6 +24,8 @@ MAX_PLACED = 50_000
 _FEW = 20_000
 # Fewer repeats cannot show how much runs vary: no permutation test of three against three gives p below 0.1.
 FEWEST_REPEATS = 4
+# Degrees of freedom of a variance that is known.
+_KNOWN = 1e15
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,12 @@ def _variance(values: np.ndarray, units: np.ndarray, mean: float) -> _Variance:
     return _variance_of_totals(np.bincount(units, weights=values), np.bincount(units), mean)
 
 
+def _variance_of_ranks(ranks: np.ndarray, units: np.ndarray, mean: float, count: int) -> _Variance:
+    """The variance of the mean rank of count values. Few units may agree by chance, so it is at least that of independent values."""
+    found = _variance(ranks, units, mean)
+    return _Variance(float(np.maximum(found.value, np.var(ranks) / count)), found.units)
+
+
 def _variance_of_totals(totals: np.ndarray, sizes: np.ndarray, mean: float) -> _Variance:
     """Variance of a mean of clustered values, the ratio estimator: Cochran, "Sampling Techniques" (1977), section 6.3."""
     count = int(np.count_nonzero(sizes))
@@ -175,16 +183,16 @@ def _placements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (np.searchsorted(b, a, "left") + np.searchsorted(b, a, "right")) / (2 * len(b))
 
 
-def _placed(a: Sample, shift: int, b: Sample) -> tuple[np.ndarray, np.ndarray]:
-    """For each unit of a, the sum of its shifted values' placements in b, and its size."""
-    return np.bincount(a.units, weights=_placements(a.values + shift, b.values)), np.bincount(a.units)
-
-
 def _greater(a: Sample, b: Sample, shift: int = 0) -> tuple[float, _Difference]:
     """Probability that one of b is greater than one of a after a is shifted, with its variance."""
-    (under, first), (below, second) = _placed(a, shift, b), _placed(b, -shift, a)
-    probability = float(below.sum() / second.sum())
-    return probability, _Difference(_variance_of_totals(first - under, first, probability), _variance_of_totals(below, second, probability))
+    first, second = a.thinned(), b.thinned()
+    below = _placements(second.values - shift, first.values)
+    above = 1 - _placements(first.values + shift, second.values)
+    probability = float(np.mean(below))
+    return probability, _Difference(
+        _variance_of_ranks(above, first.units, probability, len(a.values)),
+        _variance_of_ranks(below, second.units, probability, len(b.values)),
+    )
 
 
 def brunner_munzel(a: Sample, b: Sample, level: float = LEVEL) -> tuple[Interval, Test]:
@@ -195,7 +203,6 @@ def brunner_munzel(a: Sample, b: Sample, level: float = LEVEL) -> tuple[Interval
     "Dominance Statistics", Psychological Bulletin 114 (1993). The variance of two samples that do not overlap at all is
     0: then the interval is Newcombe's, and p the least of a permutation test.
     """
-    a, b = a.thinned(), b.thinned()
     probability, difference = _greater(a, b)
     test = difference.test(probability - 0.5)
     if isnan(difference.error):
@@ -237,7 +244,6 @@ def shift(a: Sample, b: Sample, level: float = LEVEL) -> Interval:
     equal shapes. None where these levels lie outside of 0 to 1.
     """
     first, second = _thinned(a.values), _thinned(b.values)
-    a, b = a.thinned(), b.thinned()
     estimate = difference_quantile(first, second, 0.5)
     _, error = _greater(a, b, round(estimate))
     low, high = _levels(error.error, error.quantile(level) if error.error > 0 else 0.0)
@@ -306,13 +312,21 @@ def _next_difference(a: np.ndarray, b: np.ndarray, difference: int) -> int:
 
 
 def median(sample: Sample, level: float = LEVEL) -> Interval:
-    """Median with Woodruff's interval: the quantiles at 1/2 -+ t s, where s is the standard error of the share below it."""
+    """Median with Woodruff's interval: the quantiles at 1/2 -+ t s, where s is the standard error of the share below it.
+
+    Few units may agree by chance, so the variance is at least that of independent values, by the rule of shares.
+    """
     values = sample.values
     estimate = float(np.quantile(values, 0.5))
     below = (values < estimate) + (values == estimate) / 2
-    variance = _variance(below, sample.units, float(np.mean(below)))
-    error = sqrt(variance.value)
-    low, high = _levels(error, _t_quantile(variance.units - 1, level) if error > 0 else 0.0)
+    variance, independent = _variance(below, sample.units, float(np.mean(below))), float(np.var(below)) / len(values)
+    if isnan(variance.value):
+        return Interval(estimate, None, None)
+    if independent == 0:
+        return Interval(estimate, estimate, estimate)
+    within = (independent, _KNOWN) if variance.units < FEWEST_REPEATS else None
+    error, freedom = _at_least(variance, independent, within)
+    low, high = _levels(sqrt(error), _t_quantile(freedom, level))
     return Interval(estimate, *(None if q is None else float(np.quantile(values, q)) for q in (low, high)))
 
 
@@ -389,12 +403,17 @@ def design_effect(share: float, expected: int, variance: _Variance, within: tupl
     The same rule is in internal/confidence.
     """
     binomial = share * (1 - share) / expected
+    value, freedom = _at_least(variance, binomial, within)
+    return value / binomial, freedom
+
+
+def _at_least(variance: _Variance, independent: float, within: tuple[float, float] | None) -> tuple[float, float]:
+    """The variance with its degrees of freedom, and not less than that of independent values."""
     if within is None:
-        return max(variance.value / binomial, 1.0), variance.units - 1
-    known = max(within[0], binomial)
+        return max(variance.value, independent), variance.units - 1
+    known = max(within[0], independent)
     beyond = max(variance.value - known, 0.0)
-    freedom = (known + beyond) ** 2 / (known**2 / within[1] + beyond**2 / (variance.units - 1))
-    return (known + beyond) / binomial, freedom
+    return known + beyond, (known + beyond) ** 2 / (known**2 / within[1] + beyond**2 / (variance.units - 1))
 
 
 def _within(values: np.ndarray, runs: np.ndarray, blocks: np.ndarray) -> tuple[float, float]:
