@@ -186,6 +186,23 @@ func TestResultsOfACampaignHaveARowForEachPointOrRun(t *testing.T) {
 	}
 }
 
+func TestFiguresOfFailedRunsAndOfEarlierSpecsAreNotThoseOfTheirPoint(t *testing.T) {
+	camp := nightly()
+	runs := camp.Status.Runs
+	runs[0].SpecDigest, runs[1].SpecDigest, runs[2].SpecDigest = "before the edit", "after it", "after it"
+	runs[4].Results = runs[0].Results.DeepCopy() // it failed on the way
+	o := campaignResultsOptions{output: "table", roundOptions: roundOptions{where: []string{"broker=mosquitto"}}}
+	c := campaignCluster(t, campaignArchive{}, camp)
+	for file, output := range map[string]string{"campaign-edited.txt": "table", "campaign-edited.csv": "csv"} {
+		var out bytes.Buffer
+		o.output = output
+		if err := c.campaignResults(t.Context(), "nightly", o, &out); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, file, out.String())
+	}
+}
+
 // archivedNightly are the runs of round 2, and others that are not.
 func archivedNightly() campaignArchive {
 	a := campaignArchive{results: map[string]float64{}}

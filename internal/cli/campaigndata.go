@@ -29,6 +29,7 @@ type pointDocument struct {
 	Levels             map[string]string `json:"levels"`
 	Runs               int               `json:"runs"`
 	Measured           int               `json:"measured"`
+	EarlierSpec        int               `json:"earlierSpec"`
 	Failed             int               `json:"failed"`
 	Skipped            int               `json:"skipped"`
 	DeliveredPercent   *estimateDocument `json:"deliveredPercent"`
@@ -83,8 +84,8 @@ func (r *round) document() roundDocument {
 	d := roundDocument{SchemaVersion: campaignSchema, Campaign: r.campaign, Namespace: r.namespace, UID: r.uid, Round: r.number, Phase: r.phase,
 		ConfidenceLevel: confidence.Level, Axes: append([]string{}, r.axes...)}
 	for _, p := range r.points() {
-		d.Points = append(d.Points, pointDocument{Name: p.first.point, Levels: p.first.levels, Runs: len(p.runs), Measured: p.measured(), Failed: p.failed,
-			Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(),
+		d.Points = append(d.Points, pointDocument{Name: p.first.point, Levels: p.first.levels, Runs: len(p.runs), Measured: len(p.measured), EarlierSpec: p.earlierSpec,
+			Failed: p.failed, Skipped: p.skipped, DeliveredPercent: p.delivered.document(), MedianDelaySeconds: p.medianDelay.document(),
 			MeanDelaySeconds: p.meanDelay.document(), ReceiptPercent: p.receipts.document(), MeanResponseSeconds: p.meanResponse.document(),
 			Warnings: p.warnings, Gaps: p.gaps, Late: p.late})
 	}
@@ -125,16 +126,16 @@ func (r *round) pointRecords() [][]string {
 	head := append([]string{"point"}, r.axes...)
 	records := [][]string{append(head, "runs", "measured", "failed", "skipped", "delivered_percent_mean", "delivered_percent_half_width",
 		"median_delay_seconds_mean", "median_delay_seconds_half_width", "warnings", "gaps", "late", "mean_delay_seconds_mean", "mean_delay_seconds_half_width",
-		"receipt_percent_mean", "receipt_percent_half_width", "mean_response_seconds_mean", "mean_response_seconds_half_width")}
+		"receipt_percent_mean", "receipt_percent_half_width", "mean_response_seconds_mean", "mean_response_seconds_half_width", "earlier_spec")}
 	for _, p := range r.points() {
 		record := append([]string{p.first.point}, r.levelsOf(p.first)...)
-		record = append(record, strconv.Itoa(len(p.runs)), strconv.Itoa(p.measured()), strconv.Itoa(p.failed), strconv.Itoa(p.skipped))
+		record = append(record, strconv.Itoa(len(p.runs)), strconv.Itoa(len(p.measured)), strconv.Itoa(p.failed), strconv.Itoa(p.skipped))
 		record = append(record, plainNumber(p.delivered.mean), plainNumber(p.delivered.halfWidth), plainNumber(p.medianDelay.mean), plainNumber(p.medianDelay.halfWidth))
 		record = append(record, strconv.Itoa(p.warnings), strconv.Itoa(p.gaps), strconv.Itoa(p.late))
 		for _, e := range []estimate{p.meanDelay, p.receipts, p.meanResponse} {
 			record = append(record, plainNumber(e.mean), plainNumber(e.halfWidth))
 		}
-		records = append(records, record)
+		records = append(records, append(record, strconv.Itoa(p.earlierSpec)))
 	}
 	return records
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -100,8 +101,11 @@ func writeCSV(out io.Writer, records [][]string) error {
 // point of a round, with what its runs have measured together.
 type point struct {
 	// first of its runs, for its name and levels.
-	first                campaignRun
-	runs                 []campaignRun
+	first campaignRun
+	runs  []campaignRun
+	// measured are its runs with figures. Those with a spec that was edited since are counted in earlierSpec instead.
+	measured             []campaignRun
+	earlierSpec          int
 	delivered            estimate
 	medianDelay          estimate
 	meanDelay            estimate
@@ -156,15 +160,15 @@ func (p *point) sum() {
 		case v1alpha1.RunSkipped:
 			p.skipped++
 		}
-		f := run.figures
-		if f == nil {
-			continue
-		}
-		p.gaps += f.gaps
-		p.warnings += f.warnings
-		if f.keptUp != nil && !*f.keptUp {
+		if f := run.figures; f != nil && f.keptUp != nil && !*f.keptUp {
 			p.late++
 		}
+	}
+	p.choose()
+	for _, run := range p.measured {
+		f := run.figures
+		p.gaps += f.gaps
+		p.warnings += f.warnings
 		if f.deliveredPercent != nil {
 			delivered = append(delivered, confidence.Counts{Received: f.received, Offered: f.offered, Messages: f.triggered})
 		}
@@ -185,14 +189,21 @@ func (p *point) sum() {
 	p.receipts, p.meanResponse = estimateShare(receipts), estimateMean(responses)
 }
 
-// measured is how many runs have figures.
-func (p *point) measured() (n int) {
+// choose the runs whose figures count: those with the point's last spec, as for stopWhen.
+func (p *point) choose() {
+	last := ""
 	for _, run := range p.runs {
-		if run.figures != nil {
-			n++
+		last = cmp.Or(run.specDigest, last)
+	}
+	for _, run := range p.runs {
+		switch {
+		case run.figures == nil:
+		case run.specDigest == last:
+			p.measured = append(p.measured, run)
+		default:
+			p.earlierSpec++
 		}
 	}
-	return n
 }
 
 // nameHeads are the heads of the columns that name a point.
@@ -231,17 +242,16 @@ func (r *round) pointTable(wide bool) table {
 	}
 	rows := table{row(r.nameHeads(), heads...)}
 	for _, p := range r.points() {
-		cells := []string{fmt.Sprintf("%d/%d", p.measured(), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), p.meanDelay.text(seconds)}
+		cells := []string{fmt.Sprintf("%d/%d", len(p.measured), len(p.runs)), p.delivered.text(percentText), p.medianDelay.text(seconds), p.meanDelay.text(seconds)}
 		if r.hasRequests() {
 			cells = append(cells, p.receipts.text(percentText), p.meanResponse.text(seconds))
 		}
 		cells = append(cells, count(int64(p.warnings)), count(int64(p.gaps)))
 		if wide {
 			var sent, offered, received int64
-			for _, run := range p.runs {
-				if f := run.figures; f != nil {
-					sent, offered, received = sent+f.sent, offered+f.offered, received+f.received
-				}
+			for _, run := range p.measured {
+				f := run.figures
+				sent, offered, received = sent+f.sent, offered+f.offered, received+f.received
 			}
 			cells = append(cells, count(int64(p.failed)), count(int64(p.skipped)), count(int64(p.late)), count(sent), count(offered), count(received))
 		}
@@ -365,10 +375,10 @@ func (r *round) title() string {
 
 // footnotes explain the figures.
 func (r *round) footnotes(means bool) string {
-	var failed, late, repeated int
+	var failed, late, earlier, repeated int
 	for _, p := range r.points() {
-		failed, late = failed+p.failed, late+p.late
-		repeated = max(repeated, p.measured())
+		failed, late, earlier = failed+p.failed, late+p.late, earlier+p.earlierSpec
+		repeated = max(repeated, len(p.measured))
 	}
 	text := "\n"
 	if means && repeated > 1 {
@@ -379,6 +389,9 @@ func (r *round) footnotes(means bool) string {
 	}
 	if failed > 0 {
 		text += fmt.Sprintf("%s failed or lost, without figures: vignette campaign status -n %s %s\n", countRuns(failed), r.namespace, r.campaign)
+	}
+	if means && earlier > 0 {
+		text += fmt.Sprintf("Left out: %s with an earlier spec, see vignette campaign results -n %s %s --runs\n", countRuns(earlier), r.namespace, r.campaign)
 	}
 	if late > 0 {
 		text += fmt.Sprintf("In %s the emulation did NOT keep up: losses and delays may be those of an overloaded machine\n", countRuns(late))

@@ -44,7 +44,9 @@ type campaignRun struct {
 	phase   string
 	message string
 	took    time.Duration
-	figures *runFigures
+	// specDigest is empty if the run has not started, or if only the archive knows it.
+	specDigest string
+	figures    *runFigures
 }
 
 // runFigures are what a run has measured. Unknown ones are nil.
@@ -115,14 +117,14 @@ func currentRound(camp *v1alpha1.Campaign) *round {
 	for i := range camp.Status.Runs {
 		run := &camp.Status.Runs[i]
 		made := campaignRun{name: run.Name, uid: string(run.UID), point: run.Point, repeat: run.Repeat, seed: run.Seed, levels: map[string]string{},
-			phase: string(run.Phase), message: run.Message}
+			phase: string(run.Phase), message: run.Message, specDigest: run.SpecDigest}
 		for axis, level := range run.Levels {
 			made.levels[axis] = string(level)
 		}
 		if run.StartTime != nil && run.CompletionTime != nil {
 			made.took = run.CompletionTime.Sub(run.StartTime.Time)
 		}
-		if run.Results != nil {
+		if run.Results != nil && run.Phase == v1alpha1.RunSucceeded { // a failed run measured only a part
 			made.figures = figuresOfStatus(run.Results)
 		}
 		r.runs = append(r.runs, made)

@@ -38,3 +38,10 @@ test("runs that have not begun are said to be pending", async () => {
   const cell = await screen.findByRole("button", { name: /^way amqp, network wifi-2: Delivered pending, 4 runs$/ });
   expect(cell.textContent).toBe("pending");
 });
+
+test("runs of an earlier spec are said to be left out", async () => {
+  const [first] = runs;
+  if (!first) throw new Error("the campaign has no run");
+  open([...runs, { ...first, name: "edited", uid: "edited", specDigest: "edited" }]);
+  expect(await screen.findByText(/ Left out: 1 run of an earlier spec\.$/)).toBeTruthy();
+});

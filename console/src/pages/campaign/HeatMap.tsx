@@ -6,6 +6,7 @@ import { many } from "../../components/figures";
 import { cellsOf, colourOf, moved, placeOf, scaleOf, type Cell, type Scale } from "./heat";
 import classes from "./HeatMap.module.css";
 import type { Measure } from "./measures";
+import { ofLastSpec } from "./points";
 import { pageOf, type Axis, type Run } from "./round";
 
 interface HeatMapProps {
@@ -77,7 +78,9 @@ export function HeatMap({ namespace, runs, x, y, measure, averaged }: HeatMapPro
 function words(cells: readonly Cell[][], measure: Measure, averaged: string[]): string {
   const most = cells.flat().reduce((n, { runs }) => Math.max(n, runs.length), 0);
   const together = averaged.length > 0 ? ` All levels of ${averaged.join(" and ")} are together.` : "";
-  return most > 1 ? `A cell has up to ${many(most, "run")} and shows ${measure.together}.${together}` : "A cell is one run, and leads to it.";
+  const earlier = cells.flat().reduce((n, { runs }) => n + runs.filter(({ measured }) => measured).length - ofLastSpec(runs).length, 0);
+  const left = earlier > 0 ? ` Left out: ${many(earlier, "run")} of an earlier spec.` : "";
+  return most > 1 ? `A cell has up to ${many(most, "run")} and shows ${measure.together}.${together}${left}` : "A cell is one run, and leads to it.";
 }
 
 interface CellProps {

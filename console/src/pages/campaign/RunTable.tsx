@@ -8,7 +8,7 @@ import { sortFrom, writeSort } from "../../components/sorting";
 import { span } from "../../components/time";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { measureOf, valueOf, type Measure } from "./measures";
-import { pointsOf, withWords, type Point } from "./points";
+import { ofLastSpec, pointsOf, withWords, type Point } from "./points";
 import { levelOf, offByMilliseconds, pageOf, type Axis, type Fixed, type Run } from "./round";
 
 interface RunTableProps {
@@ -135,7 +135,7 @@ function pointColumns(axes: readonly Axis[], measure: Measure): Column<Point>[] 
     { id: "name", head: "Point", value: ({ name }) => name },
     ...axisColumns<Point>(axes, ({ runs }) => runs[0]),
     { id: "runs", head: "Runs", numeric: true, value: ({ runs }) => runs.length },
-    { id: "measured", head: "Measured", numeric: true, value: ({ runs }) => runs.filter(({ measured }) => measured).length },
+    { id: "measured", head: "Measured", numeric: true, value: ({ runs }) => ofLastSpec(runs).length },
     { id: "failed", head: "Failed", numeric: true, value: ({ runs }) => runs.filter(({ phase }) => phase === "Failed" || phase === "Lost").length },
     ...measureColumns<Point>(measure, ({ runs }) => runs),
   ];

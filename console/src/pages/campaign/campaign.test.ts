@@ -55,6 +55,22 @@ test("runs are sorted by how far the median may be off", () => {
   expect(sortRows(words, columns, { id: "offBy", descending: true }).map((word) => word.split(" ")[0])).toEqual(["12", "0.3", "0.059", ""]);
 });
 
+test("figures of a failed run are not those of its point", () => {
+  const [first] = campaign.status?.runs ?? [];
+  if (!first?.results) throw new Error("the campaign has no measured run");
+  const of = (phase: "Succeeded" | "Failed") => runsOfStatus({ ...campaign, status: { ...campaign.status, runs: [{ ...first, phase }] } })[0]?.measured;
+  expect([of("Succeeded")?.received, of("Failed")]).toEqual([first.results.received, undefined]);
+});
+
+test("after an edit of the campaign the runs of the last spec count", () => {
+  const bare: Run = { name: "p-1", uid: "u", point: "p", levels: {}, repeat: 1, seed: 1, phase: "Succeeded", message: "", tookSeconds: 1, measured: undefined };
+  const run = (medianSeconds: number, specDigest?: string): Run => ({ ...bare, ...(specDigest !== undefined && { specDigest }), measured: { ...measuredOf(results), medianSeconds } });
+  const median = measureOf("median");
+  expect(valueOf(median, [run(1, "before"), run(2, "after"), run(4, "after"), bare])).toBe(3);
+  expect(valueOf(median, [run(1, "before"), { ...run(3, "other"), point: "other" }])).toBe(2);
+  expect(valueOf(median, [run(1), run(3)])).toBe(2);
+});
+
 test("the scale of a share ends at all, and times far apart have a logarithmic one", () => {
   const cells = (...values: number[]) => [values.map((value) => ({ x: "", y: "", runs: [], value, text: "" }))];
   expect(scaleOf(cells(91, 100), measureOf("delivered"))).toEqual({ least: 90, greatest: 100, logarithmic: false });

@@ -1,4 +1,5 @@
 import { count, duration, percent } from "../../components/figures";
+import { ofLastSpec } from "./points";
 import type { Measured, Run } from "./round";
 
 /** Measure is what the heat map and the tables can show of runs. */
@@ -79,8 +80,8 @@ export function measureOf(id: string | undefined): Measure {
   return measures.find((measure) => measure.id === id) ?? (measures[0] as Measure);
 }
 
-/** valueOf a measure for runs together; undefined if none has it. */
+/** valueOf a measure for runs together, of each point those of its last spec; undefined if none has it. */
 export function valueOf(measure: Measure, runs: readonly Run[]): number | undefined {
-  const measured = runs.flatMap((run) => run.measured ?? []);
+  const measured = ofLastSpec(runs).flatMap((run) => run.measured ?? []);
   return measured.length === 0 ? undefined : measure.of(measured);
 }

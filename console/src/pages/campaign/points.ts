@@ -17,6 +17,12 @@ export function pointsOf(runs: readonly Run[]): Point[] {
   return [...points.values()];
 }
 
+/** ofLastSpec are the measured runs, without those of a spec of their point that was edited since. */
+export function ofLastSpec(runs: readonly Run[]): Run[] {
+  const last = new Map(runs.flatMap(({ point, specDigest }) => (specDigest === undefined ? [] : [[point, specDigest] as const])));
+  return runs.filter(({ point, specDigest, measured }) => measured !== undefined && specDigest === last.get(point));
+}
+
 /** withWords are the runs whose name, levels, phase or message have all the words. */
 export function withWords(runs: readonly Run[], search: string): Run[] {
   const words = search.toLowerCase().split(" ").filter(Boolean);

@@ -34,6 +34,8 @@ export interface Run {
   phase: string;
   message: string;
   tookSeconds: number | undefined;
+  /** specDigest is unknown before the start, and in the archive. */
+  specDigest?: string;
   measured: Measured | undefined;
 }
 
@@ -56,7 +58,9 @@ export function runsOfStatus(campaign: Campaign): Run[] {
     phase: run.phase,
     message: run.message ?? "",
     tookSeconds: run.startTime && run.completionTime ? (Date.parse(run.completionTime) - Date.parse(run.startTime)) / 1000 : undefined,
-    measured: run.results && measuredOfStatus(run.results),
+    ...(run.specDigest !== undefined && { specDigest: run.specDigest }),
+    // A failed run measured only a part.
+    measured: run.phase === "Succeeded" && run.results ? measuredOfStatus(run.results) : undefined,
   }));
 }
 
