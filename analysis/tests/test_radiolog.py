@@ -47,6 +47,22 @@ def test_a_lost_attachment_is_a_gap_of_its_node_that_may_be_open(pair):
     assert (found["node"], found["fromSeconds"], found.get("toSeconds")) == ("prt", 30.0, None)
 
 
+@pytest.mark.parametrize("what", ["radiodRestarted", "hostUnreachable"])
+@pytest.mark.parametrize(("start", "end", "when"), [(-9.0, -2.0, "before T0"), (60.0, None, "after the end of the drain")])
+def test_an_outage_before_t0_or_after_the_drain_is_a_note_and_judges_nothing(pair, what, start, end, when):
+    results = analyse(radio_gap(pair, what, start, end).write()).results
+    assert what not in gap_names(results) and results["verdict"]["keptUp"]
+    (found,) = [note for note in results["notes"] if note["what"] == what]
+    assert found["fromSeconds"] == start and when in found["reason"]
+
+
+def test_an_outage_counts_from_t0_to_the_end_of_the_drain(pair):
+    radio_gap(pair, "attachmentLost", -3.0, 2.0, node="prt")
+    radio_gap(pair, "attachmentLost", 59.0, 70.0, node="nor")
+    found = [(gap["fromSeconds"], gap["toSeconds"]) for gap in analyse(pair.write()).results["gaps"] if gap["what"] == "attachmentLost"]
+    assert found == [(0.0, 2.0), (59.0, 60.0)]
+
+
 def test_a_gap_that_is_written_again_when_it_has_ended_counts_once(pair):
     radio_gap(pair, "attachmentLost", 30.0, None, node="prt")
     radio_gap(pair, "attachmentLost", 30.0, 31.5, node="prt")

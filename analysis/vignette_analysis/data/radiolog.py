@@ -4,7 +4,7 @@ other hosts (peer), late times (lateSeconds), missed slots (slotsMissedFrom), wh
 was (busySeconds)."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
@@ -162,7 +162,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         loads.append(busy.select(_LOAD.keys()).with_columns(host=pl.lit(path.stem)))
     return RadioLog(
         pl.concat(frames),
-        list(outages.values()),
+        _of_the_run(run, list(outages.values()), gaps),
         captures,
         *(pl.concat(parts) for parts in (steps, peers, stolen, lates, misses, loads)),
         until,
@@ -196,12 +196,33 @@ def _outage(host: str, record: dict) -> Outage:
     )
 
 
+def _of_the_run(run: Run, outages: list[Outage], gaps: Gaps) -> list[Outage]:
+    """The outages from T0 to the end of the drain, cut to that time. Others are notes, as no figure is of their time."""
+    first, last = run.t0, run.measure_end
+    found = []
+    for outage in outages:
+        before = first is not None and outage.end is not None and outage.end <= first
+        after = last is not None and outage.start >= last
+        if before or after:
+            reason = f"{_reason(outage)}; this was {'before T0' if before else 'after the end of the drain'}"
+            gaps.note(outage.what, reason, outage.node, run.since_t0(outage.start), run.since_t0(outage.end))
+            continue
+        start = outage.start if first is None else max(outage.start, first)
+        end = outage.end if last is None or outage.end is None else min(outage.end, last)
+        found.append(replace(outage, start=start, end=end))
+    return found
+
+
+def _reason(outage: Outage) -> str:
+    where = "" if outage.node else f" (all of this run's nodes on host {outage.host})"
+    lost = f"; {outage.frames_lost} frames were lost" if outage.frames_lost else ""
+    return f"{outage.reason}{where}{lost}"
+
+
 def name_outages(run: Run, outages: list[Outage], gaps: Gaps) -> None:
     """Name every outage in the results."""
     for outage in sorted(outages, key=lambda o: (o.start, o.host, o.node)):
-        where = "" if outage.node else f" (all of this run's nodes on host {outage.host})"
-        lost = f"; {outage.frames_lost} frames were lost" if outage.frames_lost else ""
-        gaps.add(outage.what, f"{outage.reason}{where}{lost}", outage.node, run.since_t0(outage.start), run.since_t0(outage.end))
+        gaps.add(outage.what, _reason(outage), outage.node, run.since_t0(outage.start), run.since_t0(outage.end))
 
 
 def name_captures(run: Run, captures: list[dict], gaps: Gaps) -> None:
