@@ -192,6 +192,13 @@ def test_ids_that_an_instance_repeats_count_once_and_are_named(pair):
     assert "1 sent events repeat" in gap(results, "messages of nor/bft")["reason"]
 
 
+def test_an_instance_that_counts_each_topic_by_itself_is_told_what_ids_it_should_have(pair):
+    pair.event("nor/bft", "sent", 1.0, "1", "/nor/bft").event("nor/bft", "sent", 2.0, "1", "/other")
+    results = analyse(pair.write()).results
+    assert results["messages"]["sent"] == 1
+    assert "want one for each message, whatever the topic" in gap(results, "messages of nor/bft")["reason"]
+
+
 def test_received_events_that_match_nothing_are_a_gap(pair):
     pair.event("prt/picture", "received", 1.0, "ghost", "/nor/bft").event("prt/picture", "received", 1.0, "ghost")
     results = analyse(pair.write()).results

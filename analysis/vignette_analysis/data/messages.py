@@ -158,7 +158,8 @@ def _repeated(run: Run, events: pl.DataFrame, sent: pl.DataFrame, gaps: Gaps) ->
     for number, all_of_them, first in count.sort("number").rows():
         if all_of_them > first:
             instance = run.instances[number]
-            reason = f"{all_of_them - first} sent events repeat an id of the same instance; the first one of each counts"
+            repeat = f"{all_of_them - first} sent events repeat an id of the same instance"
+            reason = f"{repeat}: want one for each message, whatever the topic; the first one of each counts"
             gaps.add(f"messages of {instance.name}", reason, instance.node)
 
 
