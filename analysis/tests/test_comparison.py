@@ -5,6 +5,7 @@ import re
 import time
 from itertools import pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import stats
 
 from vignette_analysis import analyse, compare, outputs
 from vignette_analysis.__main__ import main
-from vignette_analysis.comparison import boxes, comparing, labels, loading, rendering
+from vignette_analysis.comparison import asked, boxes, comparing, labels, loading, rendering
 from vignette_analysis.comparison.loading import Loaded
 from vignette_analysis.comparison.reference import Figure, Reference
 from vignette_analysis.data.run import RunError
@@ -227,6 +228,18 @@ def test_requests_of_repeats_have_the_mean_of_their_means(tmp_path):
     low, high = stats.t.interval(0.95, 4, np.mean(means), stats.sem(means))
     assert together["confidence"]["meanSeconds"] == pytest.approx({"low": low, "high": high})
     assert together["confidence"]["receiptPercent"]["low"] < 60 < together["confidence"]["receiptPercent"]["high"]
+
+
+def test_receipts_of_two_repeats_have_the_interval_of_the_command_line():
+    runs = [SimpleNamespace(results={"groups": [{"name": "all", "requests": requests(n)}]}) for n in (900, 900)]
+    found = asked.of("all", runs)["confidence"]["receiptPercent"]
+    # "two runs that lost alike" in internal/confidence/testdata/shares.json.
+    assert (found["low"], found["high"]) == (pytest.approx(88.6075588), pytest.approx(91.2390775))
+
+
+def requests(receipts: int) -> dict:
+    counts = {"triggered": 1000, "sent": 1000, "receipts": receipts, "outstanding": 0, "retransmissions": 0}
+    return counts | {"failed": None, "responseSeconds": {"min": 0.1, "mean": 0.2, "max": 0.3}}
 
 
 def platoons(directory, uid: str, slower: float) -> Lab:

@@ -254,15 +254,8 @@ SHARES = Path(__file__).parents[2] / "internal" / "confidence" / "testdata" / "s
 
 def of_counts(runs: list[dict]) -> Interval:
     """The interval of a share by the counts of runs alone, as the command line has it."""
-    received, offered, messages = (np.array([run[key] for run in runs], dtype=float) for key in ("received", "offered", "messages"))
-    share = received.sum() / offered.sum()
-    variance = effects._variance_of_totals(received, offered, share)
-    within = (0.0, 1e15) if len(runs) < effects.FEWEST_REPEATS else None
-    if share in (0, 1):
-        effect = max(offered.sum() / messages.sum(), 1.0), None
-    else:
-        effect = effects.design_effect(share, int(offered.sum()), variance, within)
-    return Share(int(received.sum()), int(offered.sum()), *effect, variance).interval()
+    received, offered, messages = (np.array([run[key] for run in runs]) for key in ("received", "offered", "messages"))
+    return Share.of_counts(received, offered, int(messages.sum())).interval()
 
 
 def test_the_command_line_has_the_same_rule(request):

@@ -35,8 +35,8 @@ def of(name: str, runs: list[Loaded]) -> dict | None:
 
 def _share_interval(found: list[dict]) -> tuple[float, float]:
     """The interval of the share of receipts in percent, with the run as the unit."""
-    missing = np.concatenate([np.arange(one["triggered"]) >= one["receipts"] for one in found])
-    share = Share.of(missing, np.repeat(np.arange(len(found)), [one["triggered"] for one in found]), len(missing)).interval()
+    receipts, requests = (np.array([one[key] for one in found]) for key in ("receipts", "triggered"))
+    share = Share.of_counts(requests - receipts, requests, int(requests.sum())).interval()
     return 100 - 100 * share.high, 100 - 100 * share.low
 
 

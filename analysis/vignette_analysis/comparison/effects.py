@@ -377,6 +377,16 @@ class Share:
             return cls(count, expected, max(expected / max(messages, 1), 1.0), None, variance)
         return cls(count, expected, *design_effect(share, expected, variance, within), variance)
 
+    @classmethod
+    def of_counts(cls, lost: np.ndarray, expected: np.ndarray, messages: int) -> "Share":
+        """Of the counts of runs alone, and the number of messages. Within runs deliveries count as independent; internal/confidence does the same."""
+        total, share = int(expected.sum()), lost.sum() / expected.sum()
+        variance = _variance_of_totals(lost, expected, share)
+        if share in (0, 1) or isnan(variance.value):
+            return cls(int(lost.sum()), total, max(total / max(messages, 1), 1.0), None, variance)
+        within = (0.0, _KNOWN) if variance.units < FEWEST_REPEATS else None
+        return cls(int(lost.sum()), total, *design_effect(share, total, variance, within), variance)
+
     @property
     def value(self) -> float:
         """The share, between 0 and 1."""
