@@ -21,7 +21,7 @@ from vignette_analysis.data.captures import pcapng, protocols, volume
 from vignette_analysis.data.captures.headers import LAYERS
 from vignette_analysis.data.run import Run
 from vignette_analysis.figures import summary, wire
-from vignette_analysis.report import traffic, words
+from vignette_analysis.report import charts, traffic, words
 
 ETHER = Ether(dst="02:02:00:00:00:02", src="02:02:00:00:00:01")
 V4, V6 = IP(src="198.18.9.1", dst="198.18.9.2"), IPv6(src="fe80::1", dst="fe80::2")
@@ -379,6 +379,14 @@ def test_figures_of_a_part_are_of_its_nodes_and_seconds(partly):
     wide = chart.svg[: chart.svg.index("</svg>")]
     places = [float(x) for d in re.findall(r'class="area[^>]* d="M([^"]+)Z"', wide) for x in re.findall(r"([\d.]+) [\d.]+", d)]
     assert 56 + 704 * 9 / 60 < min(places) and max(places) < 56 + 704 * 19 / 60
+
+
+def test_the_chart_of_layers_has_routing_apart(captured):
+    chart = traffic.volume_section(analyse(captured.write())).parts[2]
+    totals = {row[0]: row[1] for row in chart.table.rows}
+    own, routing = charts.number(20 * 240), charts.number(10 * 102)
+    assert totals == {"Ethernet": "280", "IP": "400", "transport": "160", "application": own, "routing, all layers": routing}
+    assert [name for _, name in chart.legend] == list(totals)
 
 
 def test_what_was_not_captured_is_blank_in_plots(partly):

@@ -13,6 +13,8 @@ from .parts import Chart, Section, Table, Text, table
 
 LAYERS = ("ethernet", "ip", "transport", "application")
 _LAYERS = ("Ethernet", "IP", "transport", "application")
+# A part of the chart of layers: what routing protocols send, with all of its headers.
+_ROUTING = "routing"
 # Most TCP flows in the table.
 MAX_FLOWS = 100
 _TCP = {"retransmissions": "Retransmissions", "spurious": "Spurious", "duplicateAcks": "Duplicate ACKs"}
@@ -49,22 +51,25 @@ def _rates(networks: list[dict]) -> Table:
 def _by_layer(analysis: Analysis, of: str, part: pl.DataFrame, known: Covered) -> Chart:
     first = int(known.start)
     width = times.width(known.end - first)
-    at, layer = (pl.col("second") - first) // width, pl.col("layer").cast(pl.String)
+    at = (pl.col("second") - first) // width
+    layer = pl.when("routing").then(pl.lit(_ROUTING)).otherwise(pl.col("layer").cast(pl.String))
     sums = part.group_by(at=at, layer=layer).agg(bytes=pl.col("bytes").sum())
     sizes = {(row["at"], row["layer"]): row["bytes"] for row in sums.to_dicts()}
     seconds = known.share(first, width, max(math.ceil((known.end - first) / width), 1))
     intervals = np.flatnonzero(~np.isnan(seconds)).tolist()
-    series = [(name, [sizes.get((t, name), 0) / seconds[t] for t in intervals]) for name in LAYERS]
+    series = [(name, [sizes.get((t, name), 0) / seconds[t] for t in intervals]) for name in (*LAYERS, _ROUTING)]
     bands, marks = times.happenings(analysis)
     axes = charts.Axes([first + (t + 0.5) * width for t in intervals], analysis.run.duration_seconds, times.AFTER_T0, "bytes/s")
     alt = f"Bytes per second by layer over time on {of}; totals by layer are in the table below."
-    caption = f"Bytes that {known.nodes} sent, each frame once: headers of each layer, and what applications sent. Averages over {width} s."
+    caption = f"Bytes that {known.nodes} sent, each frame once: headers of each layer, what applications sent, and routing apart. "
+    caption += f"Averages over {width} s."
     if known.start > 0 or known.end < analysis.run.duration_seconds:
         caption += f" Nothing was captured before {number(known.start)} s and after {number(known.end)} s."
     totals = dict(sums.group_by("layer").agg(pl.col("bytes").sum()).iter_rows())
-    rows = [(said, number(totals.get(name, 0)), number(max(values, default=0))) for said, (name, values) in zip(_LAYERS, series, strict=True)]
+    names = (*_LAYERS, "routing, all layers")
+    rows = [(said, number(totals.get(name, 0)), number(max(values, default=0))) for said, (name, values) in zip(names, series, strict=True)]
     figures = table("Figures", ("Layer", "Bytes in all", "Most in one interval (bytes/s)"), rows, folded=True)
-    legend = [(f"s{i}", name) for i, name in enumerate(_LAYERS)]
+    legend = [(f"s{i}", name) for i, name in enumerate(names)]
     svg = charts.stacked(series, axes, alt, bands, marks)
     return Chart(f"Data volume by layer: {of}", svg, caption + times.about(bands, marks), legend, figures)
 
