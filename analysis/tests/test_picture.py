@@ -10,7 +10,7 @@ from lab import SECOND, T0, Lab
 from vignette_analysis import analyse, outputs, plots
 from vignette_analysis.figures import picture, summary
 from vignette_analysis.figures.stored import load
-from vignette_analysis.report import mapdata
+from vignette_analysis.report import mapdata, pictured
 
 # Metres of a degree of latitude on the mean sphere.
 DEGREE = math.radians(1) * picture.EARTH_METRES
@@ -54,6 +54,13 @@ def test_a_lost_position_makes_the_picture_older_and_worse(tmp_path):
     entry = group(analyse(lab.write()).results, "alpha")
     assert entry["ageSeconds"]["max"] == 20.0
     assert entry["errorMetres"]["max"] == pytest.approx(200.0, rel=1e-6)
+
+
+def test_where_no_position_arrived_the_report_says_so(tmp_path):
+    lab = convoy(tmp_path)
+    lab.logs["logs/hq/picture/messages-1.jsonl"].clear()
+    section = pictured.section(analyse(lab.write()))
+    assert next(part.text for part in section.parts if part.kind == "text") == "No position arrived whose error is known."
 
 
 def test_a_position_that_was_overtaken_changes_nothing(tmp_path):

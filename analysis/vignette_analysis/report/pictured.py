@@ -32,8 +32,10 @@ def _groups(found: dict) -> Table:
     return table("Error and age by group", header, rows)
 
 
-def _chart(analysis: Analysis) -> Chart:
-    frame = analysis.picture_times.filter(pl.col("known") > 0)
+def _chart(analysis: Analysis) -> Chart | Text:
+    frame = analysis.picture_times.filter(pl.col("errorMedianMetres").is_not_null())
+    if frame.is_empty():
+        return Text("No position arrived whose error is known.")
     width = times.width(frame["second"].max() + 1)
     curve = frame.group_by(at=pl.col("second") // width * width).agg(pl.col("errorMedianMetres", "errorP95Metres").mean()).sort("at")
     at = curve["at"].to_list()
