@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -35,16 +36,28 @@ func verdictText(r *runapi.Results) string {
 	return text + momentsText(v.Late) + contextText(v.Context)
 }
 
+// momentsText has losses first, which have no lateness, then what was late most.
 func momentsText(moments []runapi.Late) (text string) {
-	worst := slices.SortedStableFunc(slices.Values(moments), func(a, b runapi.Late) int { return cmp.Compare(b.WorstSeconds, a.WorstSeconds) })
+	worst := slices.SortedStableFunc(slices.Values(moments), func(a, b runapi.Late) int { return cmp.Compare(worstOrder(b), worstOrder(a)) })
 	for i, late := range worst {
 		if i == shownLate {
-			return text + fmt.Sprintf("  and %d more, less late; -o json has the worst %d\n", len(worst)-i, runapi.MaxLate)
+			return text + fmt.Sprintf("  and %d more; -o json has the worst %d\n", len(worst)-i, runapi.MaxLate)
 		}
 		at := interval(&late.FromSeconds, &late.ToSeconds)
-		text += fmt.Sprintf("  %s: %s, %s late at worst\n", strings.TrimSpace(late.Node+" at "+at), late.What, seconds(late.WorstSeconds))
+		text += fmt.Sprintf("  %s: %s", strings.TrimSpace(late.Node+" at "+at), late.What)
+		if late.WorstSeconds > 0 {
+			text += fmt.Sprintf(", %s late at worst", seconds(late.WorstSeconds))
+		}
+		text += "\n"
 	}
 	return text
+}
+
+func worstOrder(late runapi.Late) float64 {
+	if late.WorstSeconds == 0 {
+		return math.Inf(1)
+	}
+	return late.WorstSeconds
 }
 
 func contextText(sentences []string) (text string) {

@@ -23,3 +23,21 @@ func TestTheVerdictSaysByHowMuchFiguresAreOff(t *testing.T) {
 	r.Verdict.KeptUp, r.Verdict.Exceeded = false, []string{"the median of the delay may be off by 5 ms; 1 % or 1 ms is tolerated"}
 	golden.Check(t, "verdict.txt", kept+verdictText(&r))
 }
+
+func TestLossesOfTheEmulationComeFirstAndHaveNoLateness(t *testing.T) {
+	moments := []runapi.Late{{Node: "nor", FromSeconds: 3, ToSeconds: 4, What: "frame release", WorstSeconds: 0.02}}
+	for second := 10.; second < 16; second++ {
+		moments = append(moments, runapi.Late{Node: "prt", FromSeconds: second, ToSeconds: second + 1, What: "2 frames queueFull on wan"})
+	}
+	want := "  prt at 10.0–11.0 s: 2 frames queueFull on wan\n"
+	for _, second := range []string{"11.0–12.0", "12.0–13.0", "13.0–14.0", "14.0–15.0"} {
+		want += "  prt at " + second + " s: 2 frames queueFull on wan\n"
+	}
+	want += "  and 2 more; -o json has the worst 50\n"
+	if text := momentsText(moments); text != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	if text, want := momentsText(moments[:2]), "  prt at 10.0–11.0 s: 2 frames queueFull on wan\n  nor at 3.0–4.0 s: frame release, 20.0 ms late at worst\n"; text != want {
+		t.Errorf("%s\nwant\n%s", text, want)
+	}
+}

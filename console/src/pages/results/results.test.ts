@@ -11,7 +11,7 @@ import { layerVolumes } from "./layers";
 import { lossesOf } from "./losses";
 import { curveOf, pairWords } from "./picture";
 import { figureColumns, figureRows, found } from "./rows";
-import { gapsLabel, headlinesOf, offBy, reasonsOf, verdictWords, when } from "./words";
+import { gapsLabel, headlinesOf, lateWords, offBy, reasonsOf, verdictWords, when } from "./words";
 
 const state = JSON.parse(readFileSync(new URL("../../testing/data/run.json", import.meta.url), "utf8")) as RunState;
 const results = state.results as Results;
@@ -41,6 +41,12 @@ test("the verdict says what was exceeded, by how much figures may be off, and wh
   const without = { ...results };
   delete without.verdict;
   expect(verdictWords(without).state).toBe("unknown");
+});
+
+test("a loss of the emulation is not said to be late", () => {
+  const moment = { node: "prt", fromSeconds: 10, toSeconds: 11, what: "2 frames queueFull on wan" };
+  expect(lateWords({ ...moment, worstSeconds: 0 })).toBe("2 frames queueFull on wan at prt");
+  expect(lateWords({ ...moment, worstSeconds: 0.02 })).toBe("2 frames queueFull on wan at prt, by 20.0 ms at worst");
 });
 
 test("older results without a headline speak of all deliveries", () => {

@@ -99,9 +99,9 @@ export function offBy({ bounds, delaySeconds, messages }: GroupResult): string {
     .join(", ");
 }
 
-/** lateWords says what was late, and by how much. */
+/** lateWords says what was late, and by how much. A loss has no lateness. */
 export function lateWords({ node, what, worstSeconds }: Late): string {
-  return `${what}${node === "" ? "" : ` at ${node}`}, by ${duration(worstSeconds)} at worst`;
+  return `${what}${node === "" ? "" : ` at ${node}`}${worstSeconds === 0 ? "" : `, by ${duration(worstSeconds)} at worst`}`;
 }
 
 /** reasonsOf failed requests, the most frequent first. */
