@@ -95,6 +95,16 @@ def test_figures_are_those_of_the_results():
     assert rows(latex.networks(RESULTS))[0] == ["wan", "10.0", "--", "10.0", "8.0", "--", "--", "4", "0", "1"]
 
 
+def test_a_single_loss_or_arrival_of_many_is_never_rounded_away():
+    def of(received: int, percent: float) -> dict:
+        counts = ENTRY["messages"] | {"offered": 100_000, "received": received, "deliveredPercent": percent}
+        return ENTRY | {"name": "all", "messages": counts, "confidence": {"level": 0.95, "deliveredPercent": {"low": 99.994, "high": 99.9998}}}
+
+    lost, arrived = (RESULTS | {"groups": [of(*one)]} for one in ((99_999, 99.999), (1, 0.001)))
+    assert "99.99 {[}99.99, 99.99{]}" in latex.headline(lost) and "100.00" not in latex.groups(lost)
+    assert "0.01 {[}" in latex.headline(arrived) and "& 0.01 &" in latex.groups(arrived)
+
+
 def test_every_run_has_the_tables_and_their_csv(pair, tmp_path):
     pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
     analysis = analyse(pair.write())

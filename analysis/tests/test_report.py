@@ -13,7 +13,7 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
 from vignette_analysis.data.gaps import Gaps
-from vignette_analysis.report import charts, delays, freshness, mapdata, mapping
+from vignette_analysis.report import charts, delays, freshness, mapdata, mapping, words
 
 HOSTILE = "</script><script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>&amp;\u2028]]>"
 
@@ -284,6 +284,21 @@ def test_what_the_map_holds_is_bounded_and_what_is_left_out_is_said(eight_vehicl
 )
 def test_numbers_are_for_people(value, text):
     assert charts.number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "cell", "text"),
+    [
+        (99.984, "99.98", "99.98"),
+        (99.9998, "99.99", "99.99"),
+        (0.001, "0.01", "0.01"),
+        (100.0, "100.00", "100"),
+        (0.0, "0.00", "0"),
+        (62.5, "62.50", "62.5"),
+    ],
+)
+def test_shares_are_rounded_to_all_or_nothing_only_where_they_are_that(value, cell, text):
+    assert charts.share(value) == cell and words.percent(value) == f"{text}\u00a0%"
 
 
 def test_tables_of_delays_show_microseconds_where_there_are_some():

@@ -182,7 +182,9 @@ def _reference_table(figures: list[dict], marks: set[str]) -> Table:
 def _reference_cells(entry: dict, marks: set[str], several: bool) -> list[str]:
     form = next((form for end, form in (("Seconds", ".4f"), ("Percent", ".2f")) if entry["metric"].endswith(end)), ".1f")
     cells = [marked(entry["label"], marks), entry["group"] or NOTHING, entry["metric"], f"{entry['value']:.10g}"]
-    cells += [_estimate(entry["measured"], entry["interval"], form), _number(entry["difference"], f"+{form}")]
+    is_share = entry["metric"].endswith("Percent")
+    cells.append(_share(entry["measured"], entry["interval"]) if is_share else _estimate(entry["measured"], entry["interval"], form))
+    cells.append(_number(entry["difference"], f"+{form}"))
     cells += [_number(entry["differencePercent"], "+.1f"), covered(entry)]
     return [*cells, *([entry["source"]] if several else []), entry["note"] or NOTHING]
 
@@ -258,7 +260,7 @@ def _requests(entry: dict | None) -> list[str]:
     if entry is None:
         return [NOTHING] * 10
     response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
-    cells = [str(entry["triggered"]), _estimate(entry["receiptPercent"], confidence["receiptPercent"], ".2f"), summary.failed(entry)]
+    cells = [str(entry["triggered"]), _share(entry["receiptPercent"], confidence["receiptPercent"]), summary.failed(entry)]
     cells += [str(entry["outstanding"]), str(entry["retransmissions"])]
     return cells + [_estimate(response.get(q), confidence.get("meanSeconds") if q == "mean" else None, ".4f") for q in _RESPONSES]
 
@@ -271,7 +273,7 @@ def _differences_table(title: str, group: dict, marks: set[str]) -> Table:
 def _figures(row: dict) -> list[str]:
     counts, delay, confidence = row["messages"], row["delaySeconds"], row["confidence"] or {}
     cells = [str(_count(counts, c)) if counts else NOTHING for c in COUNTS]
-    cells.append(_estimate(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent"), ".2f"))
+    cells.append(_share(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent")))
     for q in QUANTILES:
         cells.append(_estimate(delay and delay.get(q), confidence.get(f"{q}Seconds"), ".4f"))
     return cells
@@ -282,10 +284,18 @@ def _count(counts: dict, name: str) -> int:
 
 
 def _estimate(value: float | None, interval: dict | None, form: str) -> str:
+    return _limited(value, interval, lambda number: f"{number:{form}}")
+
+
+def _share(percent: float | None, interval: dict | None) -> str:
+    return _limited(percent, interval, summary.percent)
+
+
+def _limited(value: float | None, interval: dict | None, write: Callable[[float], str]) -> str:
     if value is None:
         return NOTHING
-    limits = f" [{interval['low']:{form}}, {interval['high']:{form}}]" if interval and interval["low"] is not None else ""
-    return f"{value:{form}}{limits}"
+    limits = f" [{write(interval['low'])}, {write(interval['high'])}]" if interval and interval["low"] is not None else ""
+    return f"{write(value)}{limits}"
 
 
 def _number(value: float | None, form: str) -> str:

@@ -26,9 +26,18 @@ def sentence(entry: dict) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """A share in percent that is never rounded to 0 or 100 % unless it is exactly that."""
-    percent = f"{min(max(100 * part / whole, 0.01 if part else 0), 99.99 if part < whole else 100):.2f}"
-    return percent.rstrip("0").rstrip(".")
+    """A share in percent, without needless zeros."""
+    return short(100 * part / whole)
+
+
+def percent(value: float | None) -> str:
+    """A share of so many percent that is never rounded to 0 or 100 % unless it is exactly that; an empty text for None."""
+    return "" if value is None else f"{min(max(value, 0.01 if value > 0 else 0), 99.99 if value < 100 else 100):.2f}"
+
+
+def short(value: float) -> str:
+    """A share of so many percent, without needless zeros."""
+    return percent(value).rstrip("0").rstrip(".")
 
 
 def warned(results: dict) -> list[str]:
@@ -63,7 +72,7 @@ def headline(results: dict) -> list[tuple[str, str]]:
         ("Messages sent", str(counts["sent"])),
         ("Deliveries offered", str(counts["offered"])),
         ("Deliveries received", str(counts["received"])),
-        ("Deliveries received of offered (%)", number(counts.get("deliveredPercent"), 2) + _interval(confidence.get("deliveredPercent"), 2)),
+        ("Deliveries received of offered (%)", percent(counts.get("deliveredPercent")) + _share_interval(confidence.get("deliveredPercent"))),
         ("Deliveries lost on the way", str(counts["lost"])),
         ("Deliveries never sent", str(counts["offered"] - counts["expected"])),
         ("Duplicates", str(counts["duplicates"])),
@@ -93,7 +102,7 @@ def _headline_requests(entry: dict | None) -> list[tuple[str, str]]:
     response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
     rows = [
         ("Requests", str(entry["triggered"])),
-        ("Receipts of requests (%)", number(entry["receiptPercent"], 2) + _interval(confidence["receiptPercent"], 2)),
+        ("Receipts of requests (%)", percent(entry["receiptPercent"]) + _share_interval(confidence["receiptPercent"])),
         ("Failed requests", failed(entry)),
         ("Outstanding requests", str(entry["outstanding"])),
         ("Retransmissions of requests", str(entry["retransmissions"])),
@@ -172,6 +181,10 @@ def failed(entry: dict) -> str:
 
 def _interval(bounds: dict | None, decimals: int) -> str:
     return f" [{bounds['low']:.{decimals}f}, {bounds['high']:.{decimals}f}]" if bounds else ""
+
+
+def _share_interval(bounds: dict | None) -> str:
+    return f" [{percent(bounds['low'])}, {percent(bounds['high'])}]" if bounds else ""
 
 
 # Figures of a network's results: the name in tables, and the path.

@@ -7,7 +7,7 @@ from ..figures import statistics, summary
 from ..figures.analysis import Analysis
 from ..figures.deliveries import KINDS, publishers_by_group
 from . import charts
-from .charts import decimals, fixed, number
+from .charts import decimals, fixed, number, share
 from .delays import Measure, box, boxes
 from .parts import Chart, Section, Table, Text, table
 
@@ -43,18 +43,18 @@ def _table(title: str, what: str, entries: list[tuple[str, dict]], places: int, 
     rows = []
     for name, entry in entries:
         times = entry["responseSeconds"] or {}
-        cells = [*(number(entry[c]) for c in _COUNTS), fixed(entry["receiptPercent"], 2), number(sum((entry["failed"] or {}).values()))]
+        cells = [*(number(entry[c]) for c in _COUNTS), share(entry["receiptPercent"]), number(sum((entry["failed"] or {}).values()))]
         cells += [number(entry["outstanding"]), number(entry["retransmissions"]), *(fixed(times.get(q), places) for q in _SHOWN)]
         rows.append((name, *cells))
     return table(title, (what, *_HEADER, *_TIMES), rows, folded)
 
 
 def _confidence(entries: list[tuple[str, dict]], places: int) -> Table:
-    intervals = (("medianSeconds", places), ("meanSeconds", places), ("receiptPercent", 2))
     rows = []
     for name, entry in entries:
         known = entry["confidence"]
-        rows.append((name, *(fixed((known[which] or {}).get(end), decimals) for which, decimals in intervals for end in ("low", "high"))))
+        times = [fixed((known[which] or {}).get(end), places) for which in ("medianSeconds", "meanSeconds") for end in ("low", "high")]
+        rows.append((name, *times, *(share((known["receiptPercent"] or {}).get(end)) for end in ("low", "high"))))
     header = ("Group or publisher", "Median from (s)", "to (s)", "Mean from (s)", "to (s)", "Receipts from (%)", "to (%)")
     return table(f"Intervals of {number(100 * statistics.LEVEL)} % confidence", header, rows, folded=True)
 

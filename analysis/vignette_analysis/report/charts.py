@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
+from ..figures import summary
+
 # Widths of a chart in px, on a screen or paper, and on a phone.
 WIDE, NARROW = 780, 350
 # Ratio of the largest to the smallest value from which an axis is logarithmic.
@@ -76,6 +78,11 @@ def number(value: float | None, digits: int = 4) -> str:
 def fixed(value: float | None, decimals: int) -> str:
     """A number with this many decimals, for columns of tables; an en dash for None."""
     return "\u2013" if value is None or math.isnan(value) else f"{value:.{decimals}f}"
+
+
+def share(percent: float | None) -> str:
+    """A share of so many percent, for columns of tables; an en dash for None."""
+    return summary.percent(percent) or "\u2013"
 
 
 def decimals(delays: Iterable[float]) -> int:

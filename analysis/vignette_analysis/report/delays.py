@@ -7,7 +7,7 @@ import polars as pl
 from ..figures.analysis import Analysis
 from ..figures.deliveries import KINDS, publishers_by_group
 from . import charts, times
-from .charts import decimals, fixed, number
+from .charts import decimals, fixed, number, share
 from .parts import Chart, Section, Table, Text, table
 
 # Most points of the scatter, the slowest deliveries among them.
@@ -134,17 +134,17 @@ def _bars(what: str, entries: list[dict]) -> Chart:
     cells = []
     for entry in entries:
         counts = entry["messages"]
-        unsent, missing = counts["offered"] - counts["expected"], fixed(100 - counts["deliveredPercent"], 2)
+        unsent, missing = counts["offered"] - counts["expected"], share(100 - counts["deliveredPercent"])
         cells.append((entry["name"], *(number(n) for n in (counts["offered"], counts["received"], counts["lost"], unsent)), missing))
     header = (what.capitalize(), "Offered", "Received", "Lost on the way", "Never sent", "Not delivered (%)")
     figures = table("Figures", header, cells, folded=True)
-    alt = f"Bars of deliveries that did not arrive, in percent, of {len(shown)} {what}s; the greatest is {fixed(max(r['value'] for r in rows), 2)} %."
+    alt = f"Bars of deliveries that did not arrive, in percent, of {len(shown)} {what}s; the greatest is {share(max(r['value'] for r in rows))} %."
     return Chart(f"Deliveries that did not arrive, by {what}", charts.bars(rows, "not delivered (%)", alt), caption, table=figures)
 
 
 def _bar(entry: dict) -> dict:
     counts, bounds = entry["messages"], (entry.get("confidence") or {}).get("deliveredPercent")
     value, unsent = 100 - counts["deliveredPercent"], counts["offered"] - counts["expected"]
-    text = f"{fixed(value, 2)}\u00a0% ({number(counts['lost'])} lost{f', {number(unsent)} never sent' if unsent else ''})"
+    text = f"{share(value)}\u00a0% ({number(counts['lost'])} lost{f', {number(unsent)} never sent' if unsent else ''})"
     limits = {"low": 100 - bounds["high"], "high": 100 - bounds["low"]} if bounds else {"low": None, "high": None}
     return {"name": entry["name"], "value": value, "text": text} | limits

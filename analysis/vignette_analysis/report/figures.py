@@ -3,7 +3,7 @@
 from ..figures import summary
 from ..figures.analysis import Analysis
 from ..figures.deliveries import QUANTILES
-from .charts import decimals, fixed, number
+from .charts import decimals, fixed, number, share
 from .parts import Section, Table, Text, table
 
 _COUNTS = {
@@ -44,17 +44,16 @@ def section(analysis: Analysis) -> Section:
 def _row(entry: dict, places: int) -> tuple[str, ...]:
     counts, delay = entry["messages"], entry["delaySeconds"] or {}
     cells = {name: number(count) for name, count in counts.items()}
-    cells |= {"deliveredPercent": fixed(counts.get("deliveredPercent"), 2), "unsent": number(counts["offered"] - counts["expected"])}
+    cells |= {"deliveredPercent": share(counts.get("deliveredPercent")), "unsent": number(counts["offered"] - counts["expected"])}
     return entry["name"], *(cells[c] for c in _COUNTS), *(fixed(delay.get(q), places) for q in QUANTILES)
 
 
 def _confidence(results: dict, level: float, places: int) -> Table:
-    intervals = (("medianSeconds", places), ("meanSeconds", places), ("deliveredPercent", 2))
     rows = []
     pairs = [entry | {"name": summary.pair(entry)} for entry in summary.pairs(results)]
     for entry in [*results["groups"], *pairs, *(results["publishers"] or [])]:
         known = entry.get("confidence") or {}
-        cells = (fixed((known.get(name) or {}).get(end), decimals) for name, decimals in intervals for end in ("low", "high"))
-        rows.append((entry["name"], *cells))
+        times = [fixed((known.get(name) or {}).get(end), places) for name in ("medianSeconds", "meanSeconds") for end in ("low", "high")]
+        rows.append((entry["name"], *times, *(share((known.get("deliveredPercent") or {}).get(end)) for end in ("low", "high"))))
     header = ("Group or publisher", "Median from (s)", "to (s)", "Mean from (s)", "to (s)", "Received from (%)", "to (%)")
     return table(f"Intervals of {number(100 * level)} % confidence", header, rows, folded=True)

@@ -104,7 +104,7 @@ _FIGURE_HEADER = (*_FIGURES.values(), "Min (s)", "Q1 (s)", "Median (s)", "Mean (
 def _figure_rows(entries: list[dict] | None) -> Iterable[Sequence[str]]:
     for entry in entries or []:
         counts = entry["messages"]
-        cells = [summary.number(counts.get(c), 2) if c == "deliveredPercent" else str(counts[c]) for c in _FIGURES]
+        cells = [summary.percent(counts.get(c)) if c == "deliveredPercent" else str(counts[c]) for c in _FIGURES]
         yield [entry["name"], *cells, *(summary.delay(entry, q, 4) for q in QUANTILES)]
 
 

@@ -5,7 +5,7 @@ import yaml
 from ..data.environment import flat
 from ..figures.analysis import Analysis
 from . import words
-from .charts import fixed, number
+from .charts import fixed, number, share
 from .parts import Code, Section, Table, Text, table
 
 # Keys of an app's spec that are not its kind.
@@ -142,9 +142,9 @@ _BOUNDS = ("Median from (s)", "to (s)", "95 % from (s)", "to (s)", "Delivered fr
 def _bounds(group: dict) -> tuple[str, ...]:
     bounds = group["bounds"]
     delays = bounds["delaySeconds"] or {}
-    intervals = (delays.get("median"), delays.get("p95"), bounds["deliveredPercent"])
-    cells = (fixed((interval or {}).get(end), 2 if interval is intervals[2] else 4) for interval in intervals for end in ("low", "high"))
-    return group["name"], *cells, number(bounds["marked"]), number(bounds["markedLost"])
+    times = [fixed((delays.get(name) or {}).get(end), 4) for name in ("median", "p95") for end in ("low", "high")]
+    shares = [share((bounds["deliveredPercent"] or {}).get(end)) for end in ("low", "high")]
+    return group["name"], *times, *shares, number(bounds["marked"]), number(bounds["markedLost"])
 
 
 _TIMING = ("Network", "Frames", "Late", "Worst (s)", "Lost by the emulation", "Slots", "Missed", "Worst slot (s)")

@@ -117,7 +117,7 @@ def _requests(entry: dict | None) -> list[tuple[str, str, str]]:
 
 def percent(value: float) -> str:
     """A share for people."""
-    return f"{number(value, 3)}\u00a0%"
+    return f"{summary.short(value)}\u00a0%"
 
 
 def interval(confidence: dict, name: str, text: Callable[[float], str]) -> str:
