@@ -117,34 +117,15 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     own_clocks = clocks.summarise(run, gaps)
     captured = captures.examine(run, log, networks, gaps, left_out)
     _not_computed(run, gaps)
-    everything = computed.groups[0]
-    results = {
-        "schemaVersion": SCHEMA_VERSION,
-        "experiment": run.plan["name"],
-        "namespace": run.plan["namespace"],
-        "uid": run.plan["uid"],
-        "phase": run.plan.get("phase", ""),
-        **({"startTime": run.plan["t0"]} if run.plan.get("t0") else {}),
-        "durationSeconds": run.duration_seconds,
-        **judged,
-        "headline": computed.headline,
-        **({"warnings": merged(gaps.warnings)} if gaps.warnings else {}),
-        "messages": everything["messages"],
-        "delaySeconds": everything["delaySeconds"],
-        **({"requests": everything["requests"]} if "requests" in everything else {}),
-        "groups": computed.groups or None,
-        "publishers": computed.publishers or None,
-        **({"pairs": between} if between else {}),
-        **({"bursts": bursts.summarise(bursting)} if bursting.height else {}),
-        **({"picture": pictured.results} if pictured.results else {}),
-        **({"messageSizes": sizes} if (sizes := wire.summarise(run, captured.sizes, matching.messages)) else {}),
-        "networks": networks or None,
-        "gaps": merged(gaps.found),
-        **({"notes": merged(gaps.notes)} if gaps.notes else {}),
-        **({"hosts": loads} if (loads := hostload.summarise(run, log)) else {}),
-        **({"clocks": own_clocks} if own_clocks else {}),
-        **{origin: run.plan[origin]["uid"] for origin in ("rerunOf", "basedOn") if run.plan.get(origin)},
+    found = {
+        "pairs": between,
+        "bursts": bursts.summarise(bursting) if bursting.height else None,
+        "picture": pictured.results,
+        "messageSizes": wire.summarise(run, captured.sizes, matching.messages),
+        "hosts": hostload.summarise(run, log),
+        "clocks": own_clocks,
     }
+    results = _results(run, gaps, judged, computed, networks, found)
     return Analysis(
         run=run,
         results=results,
@@ -167,6 +148,34 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         tcp=captured.tcp,
         packets=captured.packets,
     )
+
+
+def _results(run: Run, gaps: Gaps, judged: dict, computed: deliveries.Figures, networks: list[dict], found: dict) -> dict:
+    """Put the results together. What is empty in found is left out."""
+    everything = computed.groups[0]
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        "experiment": run.plan["name"],
+        "namespace": run.plan["namespace"],
+        "uid": run.plan["uid"],
+        "phase": run.plan.get("phase", ""),
+        **({"startTime": run.plan["t0"]} if run.plan.get("t0") else {}),
+        "durationSeconds": run.duration_seconds,
+        **judged,
+        "headline": computed.headline,
+        **({"warnings": merged(gaps.warnings)} if gaps.warnings else {}),
+        "messages": everything["messages"],
+        "delaySeconds": everything["delaySeconds"],
+        **({"requests": everything["requests"]} if "requests" in everything else {}),
+        "groups": computed.groups or None,
+        "publishers": computed.publishers or None,
+        **{name: found[name] for name in ("pairs", "bursts", "picture", "messageSizes") if found[name]},
+        "networks": networks or None,
+        "gaps": merged(gaps.found),
+        **({"notes": merged(gaps.notes)} if gaps.notes else {}),
+        **{name: found[name] for name in ("hosts", "clocks") if found[name]},
+        **{origin: run.plan[origin]["uid"] for origin in ("rerunOf", "basedOn") if run.plan.get(origin)},
+    }
 
 
 def _records(run: Run, gaps: Gaps) -> None:
