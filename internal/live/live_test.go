@@ -232,6 +232,28 @@ func TestQuantilesAreWithinAQuarterPercent(t *testing.T) {
 	}
 }
 
+func TestQuantilesAreThoseOfTheValuesThatWereNotRemoved(t *testing.T) {
+	random := rand.New(rand.NewPCG(4, 5)) //nolint:gosec // a test's course
+	for _, left := range []int{1, 2, 30, 500} {
+		var s sketch
+		values := make([]float64, 1000)
+		for i := range values {
+			values[i] = math.Exp(random.NormFloat64()*3 - 3)
+			s.add(values[i])
+		}
+		for _, removed := range values[left:] {
+			s.remove(removed)
+		}
+		least, most := slices.Min(values[:left]), slices.Max(values[:left])
+		if got := s.quantile(0); math.Abs(got-least) > 0.0051*least {
+			t.Errorf("the least of %d values: %g; want %g", left, got, least)
+		}
+		if got := s.quantile(1); math.Abs(got-most) > 0.0051*most {
+			t.Errorf("the greatest of %d values: %g; want %g", left, got, most)
+		}
+	}
+}
+
 func BenchmarkAMessageAndItsDelivery(b *testing.B) {
 	busyTally(b.N)
 }

@@ -10,7 +10,7 @@ import (
 type sketch struct {
 	counts []uint32
 	count  uint64
-	// min and max of all values, also of removed ones.
+	// min and max of the values, within a bucket where some were removed.
 	min, max float64
 }
 
@@ -47,8 +47,31 @@ func (s *sketch) add(seconds float64) {
 
 // remove subtracts a value that was added.
 func (s *sketch) remove(seconds float64) {
-	s.counts[bucketOf(seconds)]--
+	bucket := bucketOf(seconds)
+	s.counts[bucket]--
 	s.count--
+	if s.counts[bucket] > 0 || s.count == 0 {
+		return
+	}
+	if bucket == bucketOf(s.max) {
+		s.max = max(middle(s.occupied(bucket, -1)), s.min)
+	}
+	if bucket == bucketOf(s.min) {
+		s.min = min(middle(s.occupied(bucket, 1)), s.max)
+	}
+}
+
+// occupied is the first bucket with a value, from one on in steps.
+func (s *sketch) occupied(bucket, step int) int {
+	for s.counts[bucket] == 0 {
+		bucket += step
+	}
+	return bucket
+}
+
+// middle of a bucket's bounds.
+func middle(bucket int) float64 {
+	return minSeconds * math.Exp(max(float64(bucket)-0.5, 0)*logGrowth)
 }
 
 // quantile by linear interpolation between the two nearest values, as in the analysis; NaN without values.
@@ -81,8 +104,7 @@ func (s *sketch) value(rank uint64) float64 {
 		if bucket == 0 {
 			return min(s.min, minSeconds)
 		}
-		middle := minSeconds * math.Exp((float64(bucket)-0.5)*logGrowth)
-		return min(max(middle, s.min), s.max)
+		return min(max(middle(bucket), s.min), s.max)
 	}
 	return s.max
 }
