@@ -104,7 +104,10 @@ func (t *tally) add(p string, piece []byte) {
 			t.keep(p, line)
 			return
 		}
-		count(append(t.take(p), line...))
+		if begun := t.take(p); len(begun) > 0 {
+			line = append(begun, line...)
+		}
+		count(line)
 		piece = rest
 	}
 }
@@ -123,12 +126,12 @@ func (t *tally) keep(p string, line []byte) {
 
 // take returns the beginning of a line that was kept, and forgets it; the lock is held.
 func (t *tally) take(p string) []byte {
-	before := t.partial[p]
+	begun := t.partial[p]
 	if t.messageLogs[p] {
-		t.partialBytes -= len(before)
+		t.partialBytes -= len(begun)
 	}
 	delete(t.partial, p)
-	return before
+	return begun
 }
 
 func (t *tally) countMessage(p string, line []byte) {
