@@ -1386,7 +1386,7 @@ export interface components {
                 estimatedCompletionTime?: string;
                 /**
                  * Format: date-time
-                 * @description lastScheduleTime is the last moment of the schedule that has been handled, or that of a later edit. No earlier round starts.
+                 * @description lastScheduleTime is the moment of the schedule for which the last round was started or left out.
                  */
                 lastScheduleTime?: string;
                 /** @description message for people: what is happening, or why it failed. */

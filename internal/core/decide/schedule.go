@@ -73,13 +73,15 @@ func (s *step) startDueRound() error {
 	if err != nil {
 		return err
 	}
-	if s.isRescheduled() {
-		s.status.LastScheduleTime = &metav1.Time{Time: s.now}
-	}
+	rescheduled := s.isRescheduled()
 	next := schedule.Next(s.now)
 	s.status.NextScheduleTime = &metav1.Time{Time: next}
 	s.requeueAfter(next.Sub(s.now))
-	if due := lastDue(schedule, s.lastScheduled(), s.now); !due.IsZero() {
+	switch due := lastDue(schedule, s.lastScheduled(), s.now); {
+	case due.IsZero():
+	case rescheduled:
+		s.status.LastScheduleTime = &metav1.Time{Time: due}
+	default:
 		s.scheduleRound(due)
 	}
 	s.leaveOutHeldRound()
@@ -89,8 +91,8 @@ func (s *step) startDueRound() error {
 	return nil
 }
 
-// isRescheduled reports whether the campaign was edited before its next round was due, so that no time up to now counts: the
-// edited schedule may name earlier ones.
+// isRescheduled reports whether the campaign was edited before its next round was due. Times up to now that the edited schedule
+// names were not due then.
 func (s *step) isRescheduled() bool {
 	accepted, next := s.status.AcceptedGeneration, s.status.NextScheduleTime
 	return accepted != 0 && accepted != s.campaign.Generation && (next == nil || next.After(s.now))

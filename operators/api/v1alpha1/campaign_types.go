@@ -532,7 +532,7 @@ type CampaignStatus struct {
 	// +optional
 	RoundCompletionTime *metav1.Time `json:"roundCompletionTime,omitempty"`
 
-	// lastScheduleTime is the last moment of the schedule that has been handled, or that of a later edit. No earlier round starts.
+	// lastScheduleTime is the moment of the schedule for which the last round was started or left out.
 	// +optional
 	LastScheduleTime *metav1.Time `json:"lastScheduleTime,omitempty"`
 
