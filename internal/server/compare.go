@@ -39,9 +39,17 @@ var comparisonTypes = map[string]string{
 type comparer struct {
 	client http.Client
 
-	mu sync.Mutex
-	// busy namespaces have a comparison that runs or waits.
-	busy map[string]bool
+	mu    sync.Mutex
+	turns map[string]*turn
+}
+
+// maxComparisons of a namespace run or wait in the server.
+const maxComparisons = 8
+
+// turn is a namespace's: one comparison at a time is sent to the analysis, so that no team fills its queue.
+type turn struct {
+	taken chan struct{}
+	asked int
 }
 
 // newComparer returns nil if there is no analysis beside the server.
@@ -56,29 +64,64 @@ func newComparer(socket string, limit time.Duration) *comparer {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
 	client := http.Client{Timeout: limit, Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true}}
-	return &comparer{client: client, busy: map[string]bool{}}
+	return &comparer{client: client, turns: map[string]*turn{}}
 }
 
-// begin a comparison of runs, each with its namespace first. A namespace has one at a time, so that no team's fill the queue.
-func (c *comparer) begin(runs []string) (end func(), err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	namespaces := map[string]bool{}
+// begin waits for the turns of all namespaces of the runs, whose keys have the namespace first.
+func (c *comparer) begin(ctx context.Context, runs []string) (end func(), err error) {
+	names := map[string]bool{}
 	for _, run := range runs {
 		namespace, _, _ := strings.Cut(run, "/")
-		if c.busy[namespace] {
-			return nil, statusErrorf(http.StatusTooManyRequests, "another comparison of runs of namespace %s runs or waits: try again when it has ended", namespace)
-		}
-		namespaces[namespace] = true
+		names[namespace] = true
 	}
-	maps.Copy(c.busy, namespaces)
-	return func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for namespace := range namespaces {
-			delete(c.busy, namespace)
+	var ends []func()
+	end = func() {
+		for _, one := range ends {
+			one()
 		}
-	}, nil
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(names)) { // in one order: two never wait for each other
+		one, err := c.takeTurn(ctx, namespace)
+		if err != nil {
+			end()
+			return nil, err
+		}
+		ends = append(ends, one)
+	}
+	return end, nil
+}
+
+func (c *comparer) takeTurn(ctx context.Context, namespace string) (end func(), err error) {
+	c.mu.Lock()
+	t := c.turns[namespace]
+	if t == nil {
+		t = &turn{taken: make(chan struct{}, 1)}
+		c.turns[namespace] = t
+	}
+	full := t.asked >= maxComparisons
+	if !full {
+		t.asked++
+	}
+	c.mu.Unlock()
+	if full {
+		return nil, statusErrorf(http.StatusTooManyRequests, "%d comparisons of runs of namespace %s run or wait: try again when one has ended", maxComparisons, namespace)
+	}
+	select {
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken; c.leave(namespace) }, nil
+	case <-ctx.Done():
+		c.leave(namespace)
+		return nil, statusErrorf(http.StatusServiceUnavailable, "the comparison waited for another one of namespace %s until its client left", namespace)
+	}
+}
+
+// leave forgets a namespace's turn with its last comparison.
+func (c *comparer) leave(namespace string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.turns[namespace].asked--; c.turns[namespace].asked == 0 {
+		delete(c.turns, namespace)
+	}
 }
 
 func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity) error {
@@ -110,7 +153,7 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 		return statusErrorf(http.StatusNotImplemented, "this platform compares no runs: the chart's value server.analysis.enabled is false. "+
 			"Downloaded runs are compared by: python3 -m vignette_analysis compare DIR DIR")
 	}
-	end, err := s.comparer.begin(query["run"])
+	end, err := s.comparer.begin(r.Context(), query["run"])
 	if err != nil {
 		return err
 	}

@@ -191,7 +191,7 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 	}
 }
 
-func TestATeamHasOneComparisonAtATime(t *testing.T) {
+func TestATeamsComparisonsWaitForEachOther(t *testing.T) {
 	asked, release := make(chan struct{}, 10), make(chan struct{})
 	l := analysedRuns(t, serveAnalysis(t, func(http.ResponseWriter, *http.Request) {
 		asked <- struct{}{}
@@ -203,28 +203,46 @@ func TestATeamHasOneComparisonAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ended := make(chan error, 2)
+	ended := make(chan error, maxComparisons+1)
 	begin := func(uids ...string) {
-		go func() {
-			_, err := comparison(context.Background(), l.as("admin"), "json", "", uids...)
-			ended <- err
-		}()
-		<-asked
+		_, err := comparison(context.Background(), l.as("admin"), "json", "", uids...)
+		ended <- err
 	}
-	begin("run-1", "run-2")
-	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-2", "run-1")
-	if status(err) != http.StatusTooManyRequests || !strings.Contains(err.Error(), "another comparison of runs of namespace team-nor runs or waits: try again when it has ended") {
-		t.Errorf("a second one: %v; want 429", err)
+	for range maxComparisons + 1 {
+		go begin("run-1", "run-2")
 	}
-	begin("prt-1", "prt-2")
+	if err := <-ended; status(err) != http.StatusTooManyRequests || !strings.Contains(err.Error(), "8 comparisons of runs of namespace team-nor run or wait: try again when one has ended") {
+		t.Errorf("one too many: %v; want 429", err)
+	}
+	<-asked
+	go begin("prt-1", "prt-2")
+	<-asked // another team's goes on at once
+	if n := len(asked); n != 0 {
+		t.Errorf("%d further comparisons were sent to the analysis; want them to wait", n)
+	}
 	close(release)
-	for range 2 {
+	for range maxComparisons + 1 {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
 	}
-	if _, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2"); err != nil {
-		t.Errorf("after the first has ended: %v", err)
+}
+
+func TestAComparisonWhoseClientLeavesGivesUpItsTurn(t *testing.T) {
+	c := newComparer("socket", 0)
+	runs := []string{"team-a/x/1", "team-b/y/2"}
+	end, err := c.begin(t.Context(), runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := c.begin(left, runs[1:]); err == nil {
+		t.Error("a client that has left was served")
+	}
+	end()
+	if len(c.turns) != 0 {
+		t.Errorf("%d turns are kept", len(c.turns))
 	}
 }
 
