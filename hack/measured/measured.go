@@ -266,5 +266,8 @@ func seconds(s float64) string {
 	if s < 1 {
 		return strconv.FormatFloat(1000*s, 'g', 3, 64) + " ms"
 	}
+	if s >= 1000 { // 'g' would have an exponent
+		return strconv.FormatFloat(s, 'f', 0, 64) + " s"
+	}
 	return strconv.FormatFloat(s, 'g', 3, 64) + " s"
 }
