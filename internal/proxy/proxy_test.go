@@ -438,8 +438,8 @@ func TestAResponseThatNobodyCanAskForIsNotKept(t *testing.T) {
 
 func TestAClientThatLeftMayRepeatAnUnsentRequestWithItsKey(t *testing.T) {
 	t.Parallel()
-	p := newPair(t, proxyconfig.ProtocolHTTP, nil)
-	p.run(p.near) // the far proxy does not run
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) { near.Near.Peer = far.Far.Listen })
+	p.run(p.near) // nobody takes its connections: the far proxy does not run
 	service := newCounter(t)
 	get := fmt.Sprintf("GET %s/ HTTP/1.1\r\nIdempotency-Key: 1\r\nConnection: close\r\n\r\n", service.URL)
 	conn, err := net.Dial("tcp", p.near.Near.Listen)
