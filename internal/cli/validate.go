@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,7 +82,7 @@ func expansionText(expansions map[string]validate.Expansion, object string) stri
 	}
 	text := fmt.Sprintf(": %d points, %d runs", e.Points, e.Runs)
 	if e.Duration > 0 {
-		text += fmt.Sprintf(", about %s with %d at a time, without starts and analyses", clock(e.Duration/time.Duration(min(e.Parallelism, e.Runs))), e.Parallelism)
+		text += fmt.Sprintf(", about %s with %d at a time, without starts and analyses", clock(e.Takes()), e.Parallelism)
 	}
 	return text
 }

@@ -236,7 +236,7 @@ func (p *Forecast) expand(e validate.Expansion) {
 		return
 	}
 	p.Points, p.Runs, p.Parallelism = e.Points, e.Runs, e.Parallelism
-	p.CampaignSeconds = e.Duration.Seconds() / float64(max(1, min(e.Parallelism, e.Runs)))
+	p.CampaignSeconds = e.Takes().Seconds()
 }
 
 func quotaNeeds(quotas []queue.Quota, demand *queue.Demand) []QuotaNeed {

@@ -20,8 +20,15 @@ type Expansion struct {
 	Points, Runs int
 	// Duration is the total of all runs by their specs, with the longest drain times, without start and analysis.
 	Duration time.Duration
+	// Longest is that of the longest run.
+	Longest time.Duration
 	// Parallelism is the most simultaneous runs.
 	Parallelism int
+}
+
+// Takes is how long all runs take, as many at a time as the campaign allows.
+func (e Expansion) Takes() time.Duration {
+	return max(e.Longest, e.Duration/time.Duration(max(1, min(e.Parallelism, e.Runs))))
 }
 
 // template is the path of the spec of a campaign's experiments.
@@ -48,7 +55,9 @@ func (d *document) expand(known surroundings) (*Expansion, []Finding) {
 	expansion := &Expansion{Points: len(plan.Points), Runs: len(plan.Runs), Parallelism: int(max(1, c.Spec.Parallelism))}
 	firsts := map[*matrix.Point]matrix.Run{}
 	for _, run := range plan.Runs {
-		expansion.Duration += run.Point.Duration(&c.Spec.Template.Spec)
+		lasts := run.Point.Duration(&c.Spec.Template.Spec)
+		expansion.Duration += lasts
+		expansion.Longest = max(expansion.Longest, lasts)
 		if _, seen := firsts[run.Point]; !seen {
 			firsts[run.Point] = run
 		}

@@ -46,9 +46,20 @@ spec:
 
 func TestASoundCampaignSaysWhatItComesTo(t *testing.T) {
 	report := Text("campaign.yaml", []byte(soundCampaign))
-	want := map[string]Expansion{"Campaign/try": {Points: 4, Runs: 8, Duration: 8 * 105 * time.Second, Parallelism: 3}}
+	want := map[string]Expansion{"Campaign/try": {Points: 4, Runs: 8, Duration: 8 * 105 * time.Second, Longest: 105 * time.Second, Parallelism: 3}}
 	if diff := cmp.Diff(want, report.Expansions); diff != "" || len(report.Findings) > 0 {
 		t.Errorf("(-want +got):\n%s\n%s", diff, join(report.Findings))
+	}
+}
+
+func TestACampaignTakesAtLeastAsLongAsItsLongestRun(t *testing.T) {
+	e := Expansion{Runs: 6, Duration: 60 * time.Minute, Longest: 25 * time.Minute, Parallelism: 2}
+	if took := e.Takes(); took != 30*time.Minute {
+		t.Errorf("two at a time: %v; want half of the hour", took)
+	}
+	e.Parallelism = 36
+	if took := e.Takes(); took != e.Longest {
+		t.Errorf("all at once: %v; want the longest run's %v", took, e.Longest)
 	}
 }
 
