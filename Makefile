@@ -62,7 +62,7 @@ test-unit: ## Unit and integration tests of the Go module, with the race detecto
 	hack/python -c '' # clients of others that some tests hold ours against
 	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME))") && CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -skip '$(REAL_TIME_TESTS)|$(SWEEPS)' ./operators/experiment $$others # the longest first, so that it ends beside the others
 	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 $(REAL_TIME)
-	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 -run '$(REAL_TIME_TESTS)' ./operators/experiment ./operators/campaign
+	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 -run '$(REAL_TIME_TESTS)' ./operators/experiment ./operators/campaign ./images/console
 
 .PHONY: test-sweep
 test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
