@@ -53,14 +53,13 @@ func (d *document) expand(known surroundings) (*Expansion, []Finding) {
 		return nil, d.refused(errs)
 	}
 	expansion := &Expansion{Points: len(plan.Points), Runs: len(plan.Runs), Parallelism: int(max(1, c.Spec.Parallelism))}
-	firsts := map[*matrix.Point]matrix.Run{}
+	firsts, lasts := map[*matrix.Point]matrix.Run{}, map[*matrix.Point]time.Duration{}
 	for _, run := range plan.Runs {
-		lasts := run.Point.Duration(&c.Spec.Template.Spec)
-		expansion.Duration += lasts
-		expansion.Longest = max(expansion.Longest, lasts)
 		if _, seen := firsts[run.Point]; !seen {
-			firsts[run.Point] = run
+			firsts[run.Point], lasts[run.Point] = run, run.Point.Duration(&c.Spec.Template.Spec)
 		}
+		expansion.Duration += lasts[run.Point]
+		expansion.Longest = max(expansion.Longest, lasts[run.Point])
 	}
 	var found pointFindings
 	for _, point := range plan.Points {
