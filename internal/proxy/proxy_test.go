@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -132,6 +133,26 @@ func TestAServiceThatCannotBeCalledIsTold(t *testing.T) {
 		if got := fmt.Sprint(status, " ", answer); err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q, %v; want %q", to, got, err, want)
 		}
+	}
+}
+
+func TestOneEndOfAnIdleLinkKeepsItAlive(t *testing.T) {
+	t.Parallel()
+	const silence = time.Minute
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) {
+		near.Near.Peer, near.Retry.SilenceSeconds, far.Retry.SilenceSeconds = far.Far.Listen, silence.Seconds(), silence.Seconds()
+	}).start()
+	if status, _, err := post(p.client(), newCounter(t).URL, "x"); err != nil || status != 200 {
+		t.Fatal(status, err)
+	}
+	_, text, _ := net.SplitHostPort(p.far.Far.Listen)
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, far := testport.KeepAlive(t, 0, port), testport.KeepAlive(t, port, 0)
+	if near == 0 || near > silence/2 || far <= silence {
+		t.Errorf("keep-alive is due at the near proxy in %v, at the far one in %v; want it within %v at the near one, and then not at the far one", near, far, silence/2)
 	}
 }
 

@@ -104,12 +104,18 @@ func (d *Dialer) DialPlain(ctx context.Context) (net.Conn, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	// Never a proxy from the environment: the direct path to the broker is measured.
-	conn, err := (&net.Dialer{Timeout: d.Timeout()}).DialContext(ctx, "tcp", broker)
+	conn, err := d.Connect(ctx, broker)
+	return conn, broker, err
+}
+
+// Connect connects to a broker at host:port at once. It never uses a proxy from the environment: the direct path is measured.
+// TCP's keep-alive is off, as it would load the network; protocols have their own.
+func (d *Dialer) Connect(ctx context.Context, broker string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: d.Timeout(), KeepAlive: -1}).DialContext(ctx, "tcp", broker)
 	if err != nil {
-		return nil, broker, err
+		return nil, err
 	}
-	return quietio.NewConn(conn), broker, nil
+	return quietio.NewConn(conn), nil
 }
 
 // Next waits for the back-off and returns the next broker, for libraries that connect themselves.

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -111,6 +112,23 @@ func TestTheNextBrokerIsTakenWhenOneCannotBeReachedOrIsLost(t *testing.T) {
 	want := []string{first.Addr().String(), "refused", second.Addr().String(), first.Addr().String(), "refused"}
 	if !slices.Equal(reached, want) {
 		t.Errorf("reached %q; want %q", reached, want)
+	}
+}
+
+func TestAnIdleConnectionLoadsNoNetwork(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	conn, err := dialerOf(t, nil, listener.Addr().String()).Dial(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if due := testport.KeepAlive(t, 0, listener.Addr().(*net.TCPAddr).Port); due != 0 {
+		t.Errorf("TCP's keep-alive is due in %v; want it off", due)
 	}
 }
 

@@ -97,7 +97,9 @@ func (s *sender) Close() { s.client.CloseIdleConnections() }
 
 // Listen is part of a link.Protocol.
 func Listen(ctx context.Context, setup link.Setup, handle link.Handler) error {
-	listening := net.ListenConfig{Control: silence(setup.Silence())} // accepted connections inherit it
+	// The near proxy's keep-alive serves both ends. This one, much later, finds connections that a cut left behind.
+	listening := net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 2 * setup.Silence(), Interval: setup.Silence() / 6, Count: 3},
+		Control: silence(setup.Silence())} // accepted connections inherit it
 	listener, err := listening.Listen(ctx, "tcp", setup.Config.Far.Listen)
 	if err != nil {
 		return fmt.Errorf("far.listen: %w", httpreq.ListenError(setup.Config.Far.Listen, err))

@@ -35,7 +35,8 @@ func Serve(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.Listen)
+	listening := net.ListenConfig{KeepAlive: -1} // it would load the network
+	listener, err := listening.Listen(ctx, "tcp", config.Listen)
 	if err != nil {
 		return err
 	}

@@ -201,7 +201,7 @@ func (d *delivery) post(ctx context.Context, i item) (wire.Response, error) {
 
 // dial connects to a consumer, without a proxy from the environment.
 func (b *Broker) dial(ctx context.Context, e wire.Endpoint) (net.Conn, error) {
-	dialer := &net.Dialer{Timeout: deliveryTimeout}
+	dialer := &net.Dialer{Timeout: deliveryTimeout, KeepAlive: -1} // it would load the network
 	if !e.Secure {
 		return dialer.DialContext(ctx, "tcp", e.Host)
 	}

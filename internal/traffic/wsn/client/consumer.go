@@ -29,13 +29,17 @@ type consumer struct {
 
 const consumerPath = "/consumer/"
 
+// idleTimeout ends connections of a broker that vanished.
+const idleTimeout = 10 * time.Minute
+
 func listen(c *client) (*consumer, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", ":0")
+	config := net.ListenConfig{KeepAlive: -1} // it would load the network
+	listener, err := config.Listen(context.Background(), "tcp", ":0")
 	if err != nil {
 		return nil, err
 	}
 	e := &consumer{client: c, listener: listener}
-	e.server = &http.Server{Handler: e, ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
+	e.server = &http.Server{Handler: e, ReadHeaderTimeout: time.Minute, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			c.setup.Warn("consumer: " + err.Error())

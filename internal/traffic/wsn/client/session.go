@@ -165,7 +165,7 @@ func (s *session) reconnect(ctx context.Context) error {
 }
 
 func (s *session) dialSame(ctx context.Context) (net.Conn, error) {
-	plain, err := (&net.Dialer{Timeout: s.dialer.Timeout()}).DialContext(ctx, "tcp", s.broker)
+	plain, err := s.dialer.Connect(ctx, s.broker)
 	if err != nil {
 		return nil, err
 	}

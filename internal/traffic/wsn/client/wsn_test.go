@@ -193,6 +193,34 @@ func TestMessagesReachSubscribersAsTheyWere(t *testing.T) {
 	}
 }
 
+func TestIdleConnectionsLoadNoNetwork(t *testing.T) {
+	t.Parallel()
+	port := testport.Free(t)
+	broker, file := fmt.Sprintf("127.0.0.1:%d", port), filepath.Join(t.TempDir(), "broker.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"instance": "nor/broker", "listen": %q}`, broker), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { ended <- wsnbroker.Serve(ctx, file) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	s, got := startClient(t, subscriber(broker, "#"))
+	p, _ := startClient(t, publisher(broker, 1))
+	publish(t, p, "/PRT/x", "text")
+	eventually(t, "the message", func() bool { return len(got.got()) == 1 })
+	consumer := s.consumer.listener.Addr().(*net.TCPAddr).Port
+	for name, ports := range map[string][2]int{"clients to the broker": {0, port}, "the broker from clients": {port, 0}, "the broker to a consumer": {0, consumer}, "a consumer from the broker": {consumer, 0}} {
+		if due := testport.KeepAlive(t, ports[0], ports[1]); due != 0 {
+			t.Errorf("%s: TCP's keep-alive is due in %v; want it off", name, due)
+		}
+	}
+}
+
 func TestAClientSubscribesAgainAtABrokerThatWasRestarted(t *testing.T) {
 	for name, pull := range map[string]bool{"consumer": false, "pull point": true} {
 		t.Run(name, func(t *testing.T) {
