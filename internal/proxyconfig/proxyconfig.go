@@ -91,6 +91,9 @@ type CoAP struct {
 	MaxRetransmit *int `json:"maxRetransmit,omitempty"`
 	// BlockBytes is the size of blocks, a power of 2 from 16 to 1024; 1024 by default.
 	BlockBytes int `json:"blockBytes,omitempty"`
+	// NSTART is the most requests to the far proxy, or blocks, that wait for their acknowledgement, 1 by default. More may overload a
+	// narrow link, as the back-off of each message is the only congestion control (RFC 7252, section 4.7).
+	NSTART int `json:"nstart,omitempty"`
 }
 
 // AMQP configures AMQP 0-9-1 through a broker.
@@ -142,6 +145,7 @@ func (c Config) WithDefaults() Config {
 	}
 	preset(&c.CoAP.ACKTimeoutSeconds, 2)
 	preset(&c.CoAP.BlockBytes, 1024)
+	preset(&c.CoAP.NSTART, 1)
 	if c.CoAP.MaxRetransmit == nil {
 		c.CoAP.MaxRetransmit = new(int)
 		*c.CoAP.MaxRetransmit = 4
@@ -238,6 +242,8 @@ func (c Config) validateCoAP() error {
 		return fmt.Errorf("coap.ackTimeoutSeconds is %v: want up to 1000, or 0 for the default", c.CoAP.ACKTimeoutSeconds)
 	case c.CoAP.MaxRetransmit != nil && (*c.CoAP.MaxRetransmit < 0 || *c.CoAP.MaxRetransmit > 20):
 		return fmt.Errorf("coap.maxRetransmit is %d: want 0 to 20", *c.CoAP.MaxRetransmit)
+	case c.CoAP.NSTART < 0 || c.CoAP.NSTART > 1000:
+		return fmt.Errorf("coap.nstart is %d: want up to 1000, or 0 for the default", c.CoAP.NSTART)
 	}
 	return nil
 }

@@ -22,6 +22,7 @@ func TestAWrongConfigurationNamesTheField(t *testing.T) {
 		"far.queue is":              func(c *Config) { c.Protocol = ProtocolAMQP },
 		"amqp is missing":           func(c *Config) { c.Protocol, c.Near.Queue, c.Far.Queue = ProtocolAMQP, "a", "b" },
 		"coap.blockBytes is":        func(c *Config) { c.CoAP.BlockBytes = 100 },
+		"coap.nstart is":            func(c *Config) { c.CoAP.NSTART = -1 },
 		"coap.ackTimeoutSeconds is": func(c *Config) { c.CoAP.ACKTimeoutSeconds = -2 },
 		"retry.factor is":           func(c *Config) { c.Retry.Factor = 0.5 },
 		"retry.maxSeconds is":       func(c *Config) { c.Retry.MaxSeconds = -1 },

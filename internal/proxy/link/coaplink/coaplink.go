@@ -31,7 +31,7 @@ const (
 func setupOf(setup link.Setup) request.Setup {
 	options := setup.Config.CoAP
 	return request.Setup{Receipt: true, TimeoutSeconds: noTimeout, Seed: time.Now().UnixNano(), Warn: setup.Warn, CoAP: request.CoAPOptions{
-		ACKTimeoutSeconds: options.ACKTimeoutSeconds, MaxRetransmit: options.MaxRetransmit, BlockBytes: options.BlockBytes, NSTART: setup.Config.Limits.Concurrent}}
+		ACKTimeoutSeconds: options.ACKTimeoutSeconds, MaxRetransmit: options.MaxRetransmit, BlockBytes: options.BlockBytes, NSTART: options.NSTART}}
 }
 
 type sender struct {
@@ -96,6 +96,8 @@ func (s *sender) Close() {
 // Listen is part of a link.Protocol.
 func Listen(ctx context.Context, setup link.Setup, handle link.Handler) error {
 	own := setupOf(setup)
+	// NSTART is about requests. A response of its own that waits for a client that is gone must not hold up the others.
+	own.CoAP.NSTART = setup.Config.Limits.Concurrent
 	own.Listen = setup.Config.Far.Listen
 	own.Handler = func(_ time.Time, r request.Request) request.Response {
 		answer := handle(ctx, r.Body)
