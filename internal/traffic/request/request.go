@@ -41,6 +41,8 @@ type Events struct {
 	Sent func(at time.Time)
 	// Retransmitted: the protocol itself sent the request, or a block of it, again.
 	Retransmitted func(at time.Time)
+	// Progress: the request, or the next of its blocks or of the response's, was handed to the socket for the first time. CoAP alone calls it.
+	Progress func()
 }
 
 // Peer is a client and a server.

@@ -20,9 +20,7 @@ var Protocol = link.Protocol{Dial: Dial, Listen: Listen}
 const (
 	// contentType of frames.
 	contentType = "application/octet-stream"
-	// slowest is the rate of the slowest link, in bytes a second, for which the first attempt is long enough: 2.4 kbit/s.
-	slowest = 300
-	// noTimeout is the longest time of the protocol's own, as each attempt has one here.
+	// noTimeout is the longest time of the protocol's own, as each attempt is bounded here.
 	noTimeout = 1e6
 	// idBytes of a frame, behind its kind, tell requests apart.
 	idBytes = 4
@@ -54,14 +52,18 @@ func Dial(setup link.Setup) (link.Sender, error) {
 }
 
 // Carry implements link.Sender. CoAP does not notice when the far proxy stops after its acknowledgement. Nor does it notice a response
-// that was given up while the link was cut. So each attempt has a time limit. It grows with each, as the request may only be slow.
+// that was given up while the link was cut. So an attempt ends after a time without a next block.
+// The time grows with each attempt, as the service may only be slow.
 func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time)) ([]byte, error) {
 	id := pathOf(frame)
 	attempt := s.next(id)
-	limit := s.silence<<min(attempt, 10) + time.Duration(len(frame))*time.Second/slowest
-	bounded, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	response, _, err := s.peer.Do(bounded, s.to, request.Request{Path: id, Body: frame, ContentType: contentType}, request.Events{Sent: sent})
+	limit := s.silence << min(attempt, 10)
+	bounded, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
+	defer silent.Stop()
+	response, _, err := s.peer.Do(bounded, s.to, request.Request{Path: id, Body: frame, ContentType: contentType},
+		request.Events{Sent: sent, Progress: func() { silent.Reset(limit) }})
 	if err == nil || ctx.Err() != nil {
 		s.mu.Lock()
 		delete(s.attempts, id)

@@ -1,12 +1,15 @@
 package coaplink
 
 import (
+	"context"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"vignette.dev/vignette/internal/proxy/link"
 	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 // emptyACK is the first byte of an empty acknowledgement; its message id is in the last two of four.
@@ -44,5 +47,44 @@ func TestTheNextFrameWaitsForTheAcknowledgementOfTheOneBefore(t *testing.T) {
 		if _, err := far.WriteTo([]byte{emptyACK, 0, id[0], id[1]}, from); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// slowPeer answers a request in blocks, with a pause before each.
+type slowPeer struct {
+	request.Peer
+	blocks int
+	pause  time.Duration
+}
+
+func (p slowPeer) Do(ctx context.Context, _ string, _ request.Request, e request.Events) (request.Response, time.Time, error) {
+	for range p.blocks {
+		select {
+		case <-time.After(p.pause):
+			e.Progress()
+		case <-ctx.Done():
+			return request.Response{}, time.Time{}, request.ContextFailure(ctx)
+		}
+	}
+	return request.Response{Body: []byte("answer")}, time.Now(), nil
+}
+
+func TestAnAttemptLastsAsLongAsItsBlocksKeepComing(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		pause, want time.Duration
+		reason      request.Reason
+	}{
+		"blocks keep coming": {50 * time.Second, 500 * time.Second, ""},
+		"blocks stop coming": {70 * time.Second, 60 * time.Second, request.Timeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &sender{peer: slowPeer{blocks: 10, pause: c.pause}, silence: time.Minute, attempts: map[string]int{}}
+			begun := time.Now()
+			_, err := s.Carry(t.Context(), []byte{0, 1, 2, 3, 4}, func(time.Time) {})
+			if request.ReasonOf(err) != c.reason || time.Since(begun) != c.want {
+				t.Errorf("%s: %v after %v; want reason %q after %v", name, err, time.Since(begun), c.reason, c.want)
+			}
+		})
 	}
 }

@@ -120,6 +120,9 @@ func (p *progress) wrote(at time.Time, again bool) {
 			p.events.Sent(at)
 		}
 	}
+	if !again && p.events.Progress != nil {
+		p.events.Progress()
+	}
 	if again && p.events.Retransmitted != nil {
 		p.events.Retransmitted(at)
 	}

@@ -430,6 +430,26 @@ func TestBodiesInBlocksSurviveLossAndRepetition(t *testing.T) {
 	})
 }
 
+func TestEachBlockIsProgressAndItsRetransmissionIsNot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		a.peer(t, server, func(s *request.Setup) { s.Handler = echo })
+		client := a.peer(t, "", nil)
+		datagrams, progress, again := 0, 0, 0
+		a.losing(func([]byte, netip.AddrPort, netip.AddrPort) bool {
+			datagrams++
+			return datagrams == 1 || datagrams == 6
+		})
+		_, _, err := client.Do(t.Context(), server, request.Request{Path: "/m", Body: body(3000)},
+			request.Events{Progress: func() { progress++ }, Retransmitted: func(time.Time) { again++ }})
+		// Three blocks each way. The first one back comes with the answer to the last one there.
+		if err != nil || progress != 5 || again != 2 {
+			t.Errorf("progress %d times, %d retransmissions, %v; want 5, 2 and no error", progress, again, err)
+		}
+	})
+}
+
 func TestResponsesOfARestartedServerAreNoRepetitions(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
