@@ -80,6 +80,11 @@ func (d *Dialer) Dial(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return d.Secure(ctx, plain, broker)
+}
+
+// Secure starts TLS on a connection to a broker at host:port, if the security has certificates. It closes the connection after an error.
+func (d *Dialer) Secure(ctx context.Context, plain net.Conn, broker string) (net.Conn, error) {
 	config, err := d.TLS(broker)
 	if err != nil {
 		plain.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"net"
 	"net/url"
 	"sync"
@@ -52,7 +53,8 @@ func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 		SetCredentialsProvider(d.user).
 		SetCleanSession(!s.keepsSession).
 		SetKeepAlive(s.keepAlive).
-		SetPingTimeout(s.keepAlive).
+		// conn.keepAlive pings, and ends connections.
+		SetPingTimeout(math.MaxInt64).
 		SetConnectTimeout(2 * (handshake + d.Timeout())). // the dialer's wait limits it
 		SetConnectRetry(true).
 		// The dialer waits. The library's own pauses are too long, and practically off.
@@ -81,9 +83,10 @@ func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 // connected subscribes if the broker does not know the session: after its restart, at another broker, with a clean session. A broker
 // that knows it would send its retained messages again.
 func (c *client311) connected() {
-	broker, sessionPresent := c.dialer.connected()
+	conn, broker := c.dialer.connected()
+	go conn.keepAlive(c.ctx.Done(), c.setup.keepAlive)
 	c.window.wake()
-	if !sessionPresent {
+	if !conn.sessionPresent() {
 		c.subscriptions.Forget()
 	}
 	c.events.Connection(true, broker)

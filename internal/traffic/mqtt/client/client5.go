@@ -54,7 +54,7 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 			return d.dial(ctx)
 		},
 		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
-			broker, _ := d.connected()
+			_, broker := d.connected()
 			c.subscriptions.Forget()
 			events.Connection(true, broker)
 			connection := c.connections.Add(1)
@@ -69,6 +69,7 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 			ClientID:      s.ClientID,
 			Session:       state.New(c.unacknowledged, memory.New()),
 			PacketTimeout: handshake,
+			PingHandler:   pinger{},
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(r paho.PublishReceived) (bool, error) {
 				at := time.Now()
 				events.Received(at, r.Packet.Topic, r.Packet.Payload)

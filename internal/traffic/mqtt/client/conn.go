@@ -1,12 +1,14 @@
 package client
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"sync"
 	"time"
 
 	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // conn reports when PUBLISH packets go to the socket, which neither library does for QoS 1 and 2.
@@ -21,12 +23,19 @@ type conn struct {
 	released func(id uint16)
 	// admit is called before a PUBLISH of QoS 1 or 2 is written. If it returns false the packet is left out.
 	admit func(c *conn, id uint16, payload []byte) bool
-	// closed is called when either side closes the connection.
+	// closed is called when either side closes the connection, and done closes then.
 	closed func(*conn)
+	done   chan struct{}
+	once   sync.Once
+	// watched is the TCP connection below.
+	watched *transport.WatchedConn
 
 	packet  sync.Mutex // the library holds it while it writes a packet in parts
 	mu      sync.Mutex
 	partial []byte
+	losing  sync.Mutex
+	// lost is why keepAlive closed the connection, if it did.
+	lost error
 	// head has the first received bytes, which are of CONNACK: type, length, flags.
 	head []byte
 }
@@ -40,6 +49,11 @@ func (c *conn) Read(b []byte) (int, error) {
 	if missing := headBytes - len(c.head); missing > 0 {
 		c.head = append(c.head, b[:min(n, missing)]...)
 	}
+	if err != nil {
+		c.losing.Lock()
+		defer c.losing.Unlock()
+		err = cmp.Or(c.lost, err)
+	}
 	return n, err
 }
 
@@ -50,6 +64,11 @@ func (c *conn) sessionPresent() bool {
 
 // Close closes the connection and calls closed.
 func (c *conn) Close() error {
+	c.once.Do(func() {
+		if c.done != nil {
+			close(c.done)
+		}
+	})
 	if c.closed != nil {
 		c.closed(c)
 	}
@@ -95,6 +114,9 @@ func (c *conn) writePacket(packet []byte) error {
 		c.released(id)
 	}
 	publish, known := mqttwire.Publish{}, false
+	if packet[0]>>4 == typePingreq {
+		return nil // keepAlive pings
+	}
 	if packet[0]>>4 == mqttwire.TypePublish {
 		var err error
 		publish, err = mqttwire.ParsePublish(packet, c.form)

@@ -37,11 +37,16 @@ func (d *dialer) user() (username, password string) {
 }
 
 func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
-	inner, err := d.Dial(ctx)
+	plain, broker, err := d.DialPlain(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c := &conn{Conn: inner, form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit}
+	watched := transport.Watch(plain)
+	inner, err := d.Secure(ctx, watched, broker)
+	if err != nil {
+		return nil, err
+	}
+	c := &conn{Conn: inner, watched: watched, done: make(chan struct{}), form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.login != nil {
@@ -51,14 +56,13 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 	return c, nil
 }
 
-// connected records that the broker accepted the client, and starts messages of QoS 0. It returns the broker's host:port, and
-// whether it still had the client's session.
-func (d *dialer) connected() (broker string, sessionPresent bool) {
+// connected records that the broker accepted the client, and starts messages of QoS 0. It returns the connection, and the broker's host:port.
+func (d *dialer) connected() (*conn, string) {
 	d.mu.Lock()
 	c := d.last
 	d.mu.Unlock()
 	d.out.attach(c)
-	return d.Connected(), c.sessionPresent()
+	return c, d.Connected()
 }
 
 // maxWrite is the most bytes of a write of several messages, as they are told to be sent when all of it is.

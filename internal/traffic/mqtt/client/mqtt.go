@@ -41,7 +41,7 @@ type setup struct {
 }
 
 func newSetup(s transport.Setup) setup {
-	c := setup{Setup: s, publishQoS: byte(s.PublishQoS()), subscribeQoS: byte(s.SubscribeQoS()), retain: s.Publish != nil && s.Publish.Retain, keepAlive: keepAlive}
+	c := setup{Setup: s, publishQoS: byte(s.PublishQoS()), subscribeQoS: byte(s.SubscribeQoS()), retain: s.Publish != nil && s.Publish.Retain}
 	switch s.Session {
 	case trafficconfig.SessionAuto:
 		c.keepsSession = c.publishQoS > 0 || len(s.Filters()) > 0 && c.subscribeQoS > 0
@@ -76,6 +76,10 @@ func (c setup) validate() error {
 
 // Open is a transport.Open. It connects in the background.
 func Open(s transport.Setup, events transport.Events) (transport.Client, error) {
+	return openWith(s, events, keepAlive)
+}
+
+func openWith(s transport.Setup, events transport.Events, keepAlive time.Duration) (transport.Client, error) {
 	c := newSetup(s)
 	if err := c.validate(); err != nil {
 		return nil, err

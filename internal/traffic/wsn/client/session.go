@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -74,7 +73,7 @@ func (s *session) atBroker(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	conn, err := s.secure(dialing, plain, broker)
+	conn, err := s.dialer.Secure(dialing, plain, broker)
 	if err != nil {
 		return err
 	}
@@ -169,27 +168,7 @@ func (s *session) dialSame(ctx context.Context) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.secure(ctx, plain, s.broker)
-}
-
-// secure starts TLS, if the security has certificates.
-func (s *session) secure(ctx context.Context, plain net.Conn, broker string) (net.Conn, error) {
-	config, err := s.dialer.TLS(broker)
-	if err != nil {
-		plain.Close()
-		return nil, err
-	}
-	if config == nil {
-		return plain, nil
-	}
-	handshake, cancel := context.WithTimeout(ctx, s.dialer.Timeout())
-	defer cancel()
-	conn := tls.Client(plain, config)
-	if err := conn.HandshakeContext(handshake); err != nil {
-		plain.Close()
-		return nil, fmt.Errorf("%s: TLS: %w", broker, err)
-	}
-	return conn, nil
+	return s.dialer.Secure(ctx, plain, s.broker)
 }
 
 // address returns that of a service of the broker.

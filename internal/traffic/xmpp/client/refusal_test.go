@@ -19,7 +19,7 @@ func unanswered(t *testing.T, p *peer, filters ...string) (handler, <-chan reque
 	c := setup("s", "nor:5222", filters...)
 	c.Warn = func(string) {}
 	s := &stream{
-		client: &client{setup: c, subscriptions: transport.NewSubscriptions(c, p.events())}, conn: &watchedConn{Conn: own}, out: own, ended: make(chan struct{}),
+		client: &client{setup: c, subscriptions: transport.NewSubscriptions(c, p.events())}, conn: transport.Watch(own), out: own, ended: make(chan struct{}),
 		asked: map[string]string{}, created: map[string]bool{}, subscribed: map[string]bool{},
 	}
 	stanzas := make(chan request, 10)

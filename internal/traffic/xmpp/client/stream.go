@@ -17,13 +17,14 @@ import (
 	"mellium.im/xmpp"
 
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // stream is one connection after login.
 type stream struct {
 	client  *client
 	session *xmpp.Session
-	conn    *watchedConn
+	conn    *transport.WatchedConn
 	// out is conn, or TLS over it.
 	out   net.Conn
 	jid   string
@@ -49,7 +50,7 @@ type stream struct {
 	refused int
 }
 
-func newStream(c *client, session *xmpp.Session, conn *watchedConn) *stream {
+func newStream(c *client, session *xmpp.Session, conn *transport.WatchedConn) *stream {
 	publishing, stop := context.WithCancel(context.Background())
 	return &stream{
 		publishing: publishing, stopPublishing: stop, published: make(chan struct{}),
@@ -119,7 +120,7 @@ func (s *stream) keepAlive() {
 		case <-looks.C:
 			go s.discover() // a write may block on the socket
 		case now := <-checks.C:
-			switch silent := now.Sub(s.conn.lastSign(now)); {
+			switch silent := now.Sub(s.conn.LastSign(now)); {
 			case silent < timeout:
 				asked = false
 			case silent > 2*timeout:

@@ -132,7 +132,7 @@ func (c *client) connect(ctx context.Context) (*stream, error) {
 	late := time.AfterFunc(c.times.timeout, func() { conn.Close() })
 	defer late.Stop()
 	defer context.AfterFunc(ctx, func() { conn.Close() })()
-	watched := &watchedConn{Conn: conn}
+	watched := transport.Watch(conn)
 	session, err := c.negotiate(watched, broker)
 	if err != nil {
 		conn.Close()
@@ -142,7 +142,7 @@ func (c *client) connect(ctx context.Context) (*stream, error) {
 }
 
 // negotiate runs RFC 6120, 4 to 7: TLS if the security has certificates, login, and the client's name as resource.
-func (c *client) negotiate(conn *watchedConn, broker string) (*xmpp.Session, error) {
+func (c *client) negotiate(conn *transport.WatchedConn, broker string) (*xmpp.Session, error) {
 	security, err := c.dialer.TLS(broker)
 	if err != nil {
 		return nil, err

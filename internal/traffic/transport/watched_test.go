@@ -1,4 +1,4 @@
-package client
+package transport
 
 import (
 	"io"
@@ -24,17 +24,15 @@ func TestALargeMessageOnASlowLinkIsASignOfLifeWhileItMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer peer.Close()
-	c := &watchedConn{Conn: conn}
+	c := Watch(conn)
 	go func() { _, _ = c.Write(make([]byte, 32<<20)) }()
 	begin := time.Now()
-	life := func(after time.Duration) time.Duration { return c.lastSign(begin.Add(after)).Sub(begin) }
+	life := func(after time.Duration) time.Duration { return c.LastSign(begin.Add(after)).Sub(begin) }
+	acknowledged := func() uint64 { n, _ := c.flight(); return n }
 	settle := func() { // until the kernels' buffers are full
-		for last := int64(-1); last != c.written.Load(); time.Sleep(100 * time.Millisecond) {
-			last = c.written.Load()
+		for last := uint64(0); last < 1000 || last != acknowledged(); time.Sleep(100 * time.Millisecond) {
+			last = acknowledged()
 		}
-	}
-	for c.written.Load() == 0 {
-		time.Sleep(time.Millisecond)
 	}
 	settle()
 	if got := life(time.Second); got != time.Second {
