@@ -29,9 +29,10 @@ import (
 func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 	t.Parallel()
 	teams := []string{newNamespace(t), newNamespace(t)}
-	// Three pairs, each with a step of its workflow.
-	mustCreate(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: teams[0], Name: "team"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("9")}}})
+	// Three pairs, each with a step of its workflow. Quotas of requests admit no container without them, Argo's neither.
+	mustCreate(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: teams[0], Name: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
+		corev1.ResourcePods: resource.MustParse("9"), corev1.ResourceRequestsCPU: resource.MustParse("4"), corev1.ResourceRequestsMemory: resource.MustParse("8Gi"),
+	}}})
 	var all []*v1alpha1.Experiment
 	for _, team := range teams {
 		for _, name := range []string{"twin", "second", "third"} {
