@@ -182,6 +182,19 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
+// TestCRDsAreUpgradedByACommandThatHelmDoesNotBlock: they are Helm's fields, so that a server-side apply without force is a conflict.
+func TestCRDsAreUpgradedByACommandThatHelmDoesNotBlock(t *testing.T) {
+	for _, file := range []string{"vignette/templates/NOTES.txt", "../docs/how-to/install.md", "../hack/install"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "kubectl apply --server-side --force-conflicts -f crds/") || strings.Contains(string(text), "--server-side -f") {
+			t.Errorf("%s has another command for CRDs", file)
+		}
+	}
+}
+
 func TestTheNotesSayWhatIsMissing(t *testing.T) {
 	all := []string{"--api-versions", "argoproj.io/v1alpha1", "--api-versions", "k8s.cni.cncf.io/v1", "--api-versions", "kubevirt.io/v1"}
 	for name, c := range map[string]struct {

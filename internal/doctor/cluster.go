@@ -237,7 +237,7 @@ func (c Cluster) definitions() Check {
 		}
 	}
 	slices.Sort(other)
-	const upgrade = "kubectl apply --server-side -f crds/ of the version that is installed"
+	const upgrade = "kubectl apply --server-side --force-conflicts -f crds/ of the version that is installed"
 	switch {
 	case len(missing) == len(ownKinds()):
 		return k.missing("the cluster does not know the platform's objects", "install the chart: "+installGuide)

@@ -92,7 +92,7 @@ func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 		"no workflow template":    {func(c *Cluster) { c.Template = known(false) }, "Argo Workflows", Missing, true, "vignette-experiment", "chart"},
 		"Argo's controller down":  {part(Argo, func(p *Part) { p.Ready = 0 }), "Argo Workflows", Missing, true, "0 of 1", "workflow-controller"},
 		"nothing of the platform": {func(c *Cluster) { clear(c.Kinds) }, "definitions", Missing, true, "does not know", "install the chart"},
-		"a definition missing":    {func(c *Cluster) { delete(c.Kinds, "Capture.vignette.dev") }, "definitions", Missing, true, "Capture", "kubectl apply --server-side -f crds/"},
+		"a definition missing":    {func(c *Cluster) { delete(c.Kinds, "Capture.vignette.dev") }, "definitions", Missing, true, "Capture", "kubectl apply --server-side --force-conflicts -f crds/"},
 		"older definitions":       {func(c *Cluster) { c.Definitions.Value["experiments.vignette.dev"] = Definition{Established: true} }, "definitions", Warning, false, "experiments.vignette.dev", "crds/"},
 		"no operator":             {func(c *Cluster) { delete(c.Parts.Value, Operator) }, "operator", Missing, true, "not in namespace vignette-system", "--platform-namespace"},
 		"the server down":         {part(Server, func(p *Part) { p.Ready = 0 }), "server", Missing, true, "0 of 1", "kubectl -n vignette-system describe pods"},
