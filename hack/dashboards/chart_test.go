@@ -111,7 +111,11 @@ func definition(t *testing.T, plural string) *apiextensions.JSONSchemaProps {
 }
 
 func TestThePrometheusOperatorTakesTheChartsMonitorsAndRules(t *testing.T) {
-	objects := rendered(t, "--api-versions", "monitoring.coreos.com/v1/PodMonitor")
+	if found := kinds(rendered(t, "--api-versions", "monitoring.coreos.com/v1/PodMonitor")); found["PodMonitor"] != 3 {
+		t.Errorf("%v; want no PodMonitor of nodes, which radiod lets nobody scrape", found)
+	}
+	objects := rendered(t, "--api-versions", "monitoring.coreos.com/v1/PodMonitor",
+		"--set", "radiod.appMetricsReaders[0].namespace=monitoring", "--set", "radiod.appMetricsReaders[0].service=prometheus-operated")
 	if found := kinds(objects); found["PodMonitor"] != 4 || found["PrometheusRule"] != 1 {
 		t.Fatalf("%v; want four PodMonitors and a PrometheusRule", found)
 	}
