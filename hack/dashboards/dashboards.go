@@ -195,8 +195,8 @@ func emulation() []panel {
 		lines("Radiod lateness by host", "s", "99 % of frames were handed over within this of the model's time. Results say what that can have done to the figures.", 8,
 			query{expr: `histogram_quantile(0.99, sum by (host, le) (rate(vignette_radio_release_lateness_seconds_bucket[1m])))`, legend: "{{host}}"}),
 		lines("Late and lost frames, and missed slots", "short", "Frames a second that were more than 2 ms late or that the emulation lost itself, and time slots missed, by experiment.", 8,
-			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_release_lateness_seconds_count[1m])` +
-				` - on (namespace, experiment, network, node) rate(vignette_radio_release_lateness_seconds_bucket{le="0.002"}[1m]))`, legend: "{{namespace}}/{{experiment}}: late frames"},
+			query{expr: `sum by (namespace, experiment) (rate(vignette_radio_release_lateness_seconds_count[1m]))` +
+				` - sum by (namespace, experiment) (rate(vignette_radio_release_lateness_seconds_bucket{le="0.002"}[1m]))`, legend: "{{namespace}}/{{experiment}}: late frames"},
 			query{expr: `(sum by (namespace, experiment) (rate(vignette_radio_drops_total{reason=~"tapRing|routerSocket|missedSlot"}[1m]))) or vector(0)`, legend: "{{namespace}}/{{experiment}}: lost frames"},
 			query{expr: `(sum by (namespace, experiment) (rate(vignette_radio_slots_missed_total[1m]))) or vector(0)`, legend: "{{namespace}}/{{experiment}}: slots"}),
 		lines("Frames", "short", "A second that nodes sent, by experiment.", 8,
