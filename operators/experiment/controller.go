@@ -39,7 +39,7 @@ import (
 // +kubebuilder:rbac:groups=vignette.dev,resources=waveforms;scenarios,verbs=get;list;watch
 // +kubebuilder:rbac:groups=vignette.dev,namespace=vignette-system,resources=radionetworks,verbs=get;list;watch;create;delete;patch;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete;patch
-// +kubebuilder:rbac:groups="",resources=nodes;resourcequotas,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes;resourcequotas;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;create;patch

@@ -1,0 +1,89 @@
+package charts
+
+import (
+	"bytes"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// marker of a right beside the code that needs it.
+var marker = regexp.MustCompile(`(?m)^// \+kubebuilder:rbac:(\S+)$`)
+
+// addRights of a rule, one for each group, resource and verb.
+func addRights(to map[string]bool, rule rbacv1.PolicyRule) {
+	for _, group := range rule.APIGroups {
+		for _, resource := range rule.Resources {
+			for _, verb := range rule.Verbs {
+				to[strings.TrimSpace(verb+" "+resource+"."+group+" "+strings.Join(rule.ResourceNames, ","))] = true
+			}
+		}
+	}
+}
+
+// rightsOfTheCode are those that markers name in the operator's packages.
+func rightsOfTheCode(t *testing.T) map[string]bool {
+	t.Helper()
+	rights := map[string]bool{}
+	err := filepath.WalkDir("../operators", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range marker.FindAllSubmatch(text, -1) {
+			rule := rbacv1.PolicyRule{}
+			for field := range bytes.SplitSeq(found[1], []byte(",")) {
+				key, values, _ := strings.Cut(string(field), "=")
+				list := strings.Split(strings.ReplaceAll(values, `"`, ""), ";")
+				switch key {
+				case "groups":
+					rule.APIGroups = list
+				case "resources":
+					rule.Resources = list
+				case "resourceNames":
+					rule.ResourceNames = list
+				case "verbs":
+					rule.Verbs = list
+				}
+			}
+			addRights(rights, rule)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rights
+}
+
+func TestTheOperatorHasTheRightsThatItsCodeNeeds(t *testing.T) {
+	given := map[string]bool{}
+	for document := range strings.SplitSeq(render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/operator.yaml"), "\n---\n") {
+		var role rbacv1.ClusterRole
+		if err := yaml.Unmarshal([]byte(document), &role); err != nil || !strings.HasSuffix(role.Kind, "Role") || role.Name != "vignette-operator" {
+			continue
+		}
+		for _, rule := range role.Rules {
+			addRights(given, rule)
+		}
+	}
+	needed := rightsOfTheCode(t)
+	for _, right := range slices.Sorted(maps.Keys(given)) {
+		if !needed[right] {
+			t.Errorf("the chart gives %q, which no marker in operators/ names", right)
+		}
+	}
+	for _, right := range slices.Sorted(maps.Keys(needed)) {
+		if !given[right] {
+			t.Errorf("the chart does not give %q, which a marker in operators/ names", right)
+		}
+	}
+}
