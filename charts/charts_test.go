@@ -238,6 +238,45 @@ func TestMetricsOfAllTeamsAreForReadersOnly(t *testing.T) {
 	}
 }
 
+// prometheus that the chart makes with values, and its configuration.
+func prometheus(t *testing.T, set string) (pod corev1.PodTemplateSpec, config string) {
+	t.Helper()
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/monitoring.yaml", "--set", "monitoring.prometheus.enabled=true,"+set)
+	return deployment(t, "vignette-prometheus", made).Spec.Template, made
+}
+
+// TestPrometheusStartsAnewWithItsConfiguration: it does not read a changed one.
+func TestPrometheusStartsAnewWithItsConfiguration(t *testing.T) {
+	before, _ := prometheus(t, "radiod.metricsPort=9600")
+	after, config := prometheus(t, "radiod.metricsPort=9700")
+	if !strings.Contains(config, "port: 9700") {
+		t.Errorf("Prometheus does not ask port 9700:\n%s", config)
+	}
+	if sum := after.Annotations["checksum/config"]; sum == "" || sum == before.Annotations["checksum/config"] {
+		t.Errorf("its pod has the checksum %q with either port", sum)
+	}
+}
+
+// TestEveryPodOfThePlatformHasThePodAnnotations that the values ask for.
+func TestEveryPodOfThePlatformHasThePodAnnotations(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "monitoring.prometheus.enabled=true,console.enabled=true,console.origin=https://console.example",
+		"--set", "console.oidc.issuer=https://login.example,console.oidc.clientID=vignette,podAnnotations.mesh=none")
+	workloads := 0
+	for document := range strings.SplitSeq(made, "\n---\n") {
+		var d appsv1.Deployment
+		if yaml.Unmarshal([]byte(document), &d) != nil || d.Kind != "Deployment" && d.Kind != "DaemonSet" {
+			continue
+		}
+		workloads++
+		if got := d.Spec.Template.Annotations["mesh"]; got != "none" {
+			t.Errorf("pods of %s have the annotation mesh %q, want none", d.Name, got)
+		}
+	}
+	if workloads != 5 {
+		t.Errorf("%d workloads, want operator, server, console, Prometheus and radiod", workloads)
+	}
+}
+
 // onlyTheGuardListens for others than Prometheus' own pod.
 func onlyTheGuardListens(t *testing.T, manifest string) {
 	t.Helper()
