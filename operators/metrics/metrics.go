@@ -38,7 +38,11 @@ var (
 )
 
 // Collector reads experiments, pods, quotas, hosts and campaigns.
-type Collector struct{ Client client.Reader }
+type Collector struct {
+	Client client.Reader
+	// Elected is closed once this replica leads. Others collect nothing, or each figure would count once for each replica.
+	Elected <-chan struct{}
+}
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
@@ -50,6 +54,11 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	select {
+	case <-c.Elected:
+	default:
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
 	out := series{to}

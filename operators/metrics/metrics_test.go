@@ -25,7 +25,20 @@ func collector(t *testing.T, objects ...client.Object) *Collector {
 			t.Fatal(err)
 		}
 	}
-	return &Collector{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()}
+	elected := make(chan struct{})
+	close(elected)
+	return &Collector{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Elected: elected}
+}
+
+func TestOnlyTheReplicaThatLeadsHasMetrics(t *testing.T) {
+	c := collector(t, experiment("nor", "goes-on", v1alpha1.PhaseRunning))
+	if n := testutil.CollectAndCount(c); n == 0 {
+		t.Error("the leader has no metrics")
+	}
+	c.Elected = make(chan struct{})
+	if n := testutil.CollectAndCount(c); n != 0 {
+		t.Errorf("a replica that waits has %d metrics, want none", n)
+	}
 }
 
 func experiment(namespace, name string, phase v1alpha1.ExperimentPhase) *v1alpha1.Experiment {

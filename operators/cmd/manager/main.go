@@ -259,7 +259,7 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := manager.Add(sweeper); err != nil {
 		return err
 	}
-	if err := metricsregistry.Registry.Register(&metrics.Collector{Client: manager.GetClient()}); err != nil {
+	if err := metricsregistry.Registry.Register(&metrics.Collector{Client: manager.GetClient(), Elected: manager.Elected()}); err != nil {
 		return err
 	}
 	if err := c.collectEvents(manager, archive); err != nil {
