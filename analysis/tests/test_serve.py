@@ -143,5 +143,9 @@ def test_only_so_many_wait(start):
 
 def test_the_command_takes_memory_as_kubernetes_writes_it():
     assert [serve._quantity(text) for text in ("7", "2k", "1Mi", "3Gi")] == [7, 2000, 1 << 20, 3 << 30]
-    with pytest.raises(argparse.ArgumentTypeError, match="'1 GB': want bytes such as 1Gi"):
-        serve._quantity("1 GB")
+    assert [serve._quantity(text) for text in ("1.5Gi", "2T", "1Ti", "1E", "500m")] == [3 << 29, 2 * 10**12, 1 << 40, 10**18, 0]
+    # Helm writes a large number so, and Kubernetes takes it.
+    assert serve._quantity("1.073741824e+09") == 1 << 30
+    for text in ("1 GB", "1ki", "", "-1", "1e999"):
+        with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}': want bytes such as 1Gi"):
+            serve._quantity(text)

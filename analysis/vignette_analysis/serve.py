@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from decimal import Decimal
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from socketserver import ThreadingUnixStreamServer
@@ -59,15 +60,18 @@ def add(commands) -> None:
     command.set_defaults(execute=_execute)
 
 
-_UNITS = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
+_UNITS = {
+    **{unit: Decimal(1000) ** i for i, unit in enumerate(["m", "", *"kMGTPE"], start=-1)},
+    **{f"{unit}i": Decimal(1024) ** i for i, unit in enumerate("KMGTPE", start=1)},
+}
 
 
 def _quantity(text: str) -> int:
-    """Bytes as Kubernetes writes them."""
-    match = re.fullmatch(r"(\d+)(|[kMG]|[KMG]i)", text)
+    """Bytes as Kubernetes writes them, or as Helm writes numbers: 1.073741824e+09."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(?:[eE]([+-]?\d{1,2})|([KMGTPE]i|[mkMGTPE])?)", text)
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r}: want bytes such as 1Gi")
-    return int(match[1]) * _UNITS[match[2]]
+    return int(Decimal(match[1]).scaleb(int(match[2] or 0)) * _UNITS[match[3] or ""])
 
 
 def _execute(options: argparse.Namespace) -> None:
