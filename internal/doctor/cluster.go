@@ -42,6 +42,8 @@ type Cluster struct {
 	PluginProblems Fact[[]string]
 	// Waveforms in the library.
 	Waveforms Fact[int]
+	// Monitored reports whether the chart made PodMonitors.
+	Monitored Fact[bool]
 }
 
 // Host of the cluster.
@@ -414,6 +416,10 @@ func (c Cluster) monitoring() Check {
 	switch {
 	case c.Parts.Value["prometheus"].Found:
 		return k.ok("the platform's own Prometheus")
+	case c.Kinds["PodMonitor.monitoring.coreos.com"] && c.Monitored.IsUnknown():
+		return k.unknown(c.Monitored.Why)
+	case c.Kinds["PodMonitor.monitoring.coreos.com"] && !c.Monitored.Value:
+		return k.missing("the Prometheus operator is there, PodMonitors of the platform are not", "run helm upgrade again, with the chart's monitoring.operator.enabled: true")
 	case c.Kinds["PodMonitor.monitoring.coreos.com"]:
 		return k.ok("by the Prometheus operator")
 	case c.Parts.IsUnknown():

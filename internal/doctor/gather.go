@@ -79,7 +79,7 @@ func Gather(ctx context.Context, config *rest.Config, namespace, platform, progr
 	c.Template, c.Archive = g.template(ctx), g.archive(ctx)
 	c.Storage = g.storage(ctx, cmp.Or(c.Parts.Value[Server].Claim, ownClaim))
 	c.PodSecurity, c.Rights, c.Clocks = g.podSecurity(ctx), g.rights(ctx), g.clocks(ctx)
-	c.PluginProblems, c.Waveforms = g.pluginProblems(ctx), g.waveforms(ctx)
+	c.PluginProblems, c.Waveforms, c.Monitored = g.pluginProblems(ctx), g.waveforms(ctx), g.monitored(ctx)
 	return c
 }
 
@@ -361,20 +361,61 @@ func latest(fields []metav1.ManagedFieldsEntry) (at time.Time) {
 	return at
 }
 
-// pluginProblems are pods that wait because no plugin radio was found.
+// pluginProblems are pods for which no plugin radio was found since their host's radiod, which installs it, became ready.
 func (g *gatherer) pluginProblems(ctx context.Context) Fact[[]string] {
 	var events corev1.EventList
 	if err := g.kube.List(ctx, &events, client.MatchingFields{"reason": "FailedCreatePodSandBox"}); err != nil {
 		return unknown[[]string](reasonOf(err))
 	}
+	ready, err := g.radiodsReady(ctx)
+	if err != nil {
+		return unknown[[]string](reasonOf(err))
+	}
 	pods := []string{}
-	for _, event := range events.Items {
+	for i := range events.Items {
+		event := &events.Items[i]
 		pod := event.InvolvedObject.Namespace + "/" + event.InvolvedObject.Name
-		if strings.Contains(event.Message, `failed to find plugin "radio"`) && !slices.Contains(pods, pod) {
+		if strings.Contains(event.Message, `failed to find plugin "radio"`) && !lastSeen(event).Before(ready[event.Source.Host]) && !slices.Contains(pods, pod) {
 			pods = append(pods, pod)
 		}
 	}
 	return known(pods)
+}
+
+// radiodsReady is since when each host's radiod is ready.
+func (g *gatherer) radiodsReady(ctx context.Context) (map[string]time.Time, error) {
+	var pods corev1.PodList
+	err := g.kube.List(ctx, &pods, client.InNamespace(g.platform), client.MatchingLabels{"app.kubernetes.io/name": "vignette-" + Radiod})
+	since := map[string]time.Time{}
+	for i := range pods.Items {
+		for _, c := range pods.Items[i].Status.Conditions {
+			if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue {
+				since[pods.Items[i].Spec.NodeName] = c.LastTransitionTime.Time
+			}
+		}
+	}
+	return since, err
+}
+
+func lastSeen(event *corev1.Event) time.Time {
+	if event.Series != nil {
+		return event.Series.LastObservedTime.Time
+	}
+	if event.LastTimestamp.IsZero() {
+		return event.EventTime.Time
+	}
+	return event.LastTimestamp.Time
+}
+
+// monitored reports whether the Prometheus operator knows the platform.
+func (g *gatherer) monitored(ctx context.Context) Fact[bool] {
+	monitor := &unstructured.Unstructured{}
+	monitor.SetGroupVersionKind(schema.GroupVersionKind{Group: "monitoring.coreos.com", Version: "v1", Kind: "PodMonitor"})
+	err := g.kube.Get(ctx, client.ObjectKey{Namespace: g.platform, Name: "vignette-" + Radiod}, monitor)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return unknown[bool](reasonOf(err))
+	}
+	return known(err == nil)
 }
 
 func (g *gatherer) waveforms(ctx context.Context) Fact[int] {
