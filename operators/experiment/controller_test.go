@@ -480,6 +480,20 @@ func TestAnOutageAcrossStartsOrStopsChangesNothing(t *testing.T) {
 	}
 }
 
+func TestAnOutageAtTheEndOfARunDoesNotLengthenItsMeasurement(t *testing.T) {
+	w := newWorld(t)
+	w.untilAfterT0(61 * time.Second)
+	for range 120 { // seconds without the operator
+		w.tick()
+		w.clock.Step(time.Second)
+	}
+	e := w.untilPhase(v1alpha1.PhaseSucceeded)
+	end := w.server.states[string(e.UID)].Plan.MeasureEndNanoseconds
+	if end == nil || time.Duration(*end) != 65*time.Second {
+		t.Errorf("the measurement ends after %v ns; want 65 s: the run and 5 s of quiet", end)
+	}
+}
+
 // failedReconcile is a reconciliation while the server is down.
 func (w *world) failedReconcile() {
 	w.t.Helper()

@@ -756,7 +756,7 @@ func (s *server) agent(state *runapi.State, node, app string, now time.Time) {
 		i = len(state.Agents) - 1
 	}
 	agent := &state.Agents[i]
-	agent.ReportedAt = now
+	agent.ReportedAt, agent.ArchivedUntilNanoseconds = now, now.UnixNano()
 	if message := s.failing[name]; message != "" {
 		agent.Phase, agent.Message, agent.Reason = runapi.AgentFailed, message, s.reason
 	}

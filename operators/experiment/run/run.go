@@ -165,7 +165,7 @@ func (r *Runner) statePollInterval(s *scope.Scope) time.Duration {
 func (r *Runner) publishAndResume(ctx context.Context, s *scope.Scope, workflow *unstructured.Unstructured, step argo.Step, state runapi.State, plan runapi.Plan, result stepResult) error {
 	leaving := result.done && (step.Name == v1alpha1.StepDrain || s.Failure() != nil)
 	if leaving {
-		closePlan(s, &plan)
+		closePlan(s, &plan, result.drained)
 		if stop, err := r.Workflows.EnsureAccount(ctx, s); stop || err != nil { // the workflow's next pods need it
 			return err
 		}
@@ -214,10 +214,14 @@ func (r *Runner) publish(ctx context.Context, s *scope.Scope, state runapi.State
 	return changes.WriteStatuses(ctx)
 }
 
-// closePlan ends the measuring window and lets the agents finish.
-func closePlan(s *scope.Scope, plan *runapi.Plan) {
+// closePlan ends the measuring window and lets the agents finish. The window ends with the drain, or now if the run failed.
+func closePlan(s *scope.Scope, plan *runapi.Plan, drained time.Duration) {
 	if plan.MeasureEndNanoseconds == nil && s.Experiment.Status.T0 != nil {
-		plan.MeasureEndNanoseconds = ptr.To(max(int64(s.Elapsed()), 0))
+		end := drained
+		if s.Failure() != nil {
+			end = max(s.Elapsed(), 0)
+		}
+		plan.MeasureEndNanoseconds = ptr.To(int64(end))
 	}
 	plan.Phase = v1alpha1.PhaseCollecting
 	if failure := s.Failure(); failure != nil {

@@ -41,6 +41,8 @@ type stepResult struct {
 	lateAgents string
 	// unreported are actions that no agent has reported.
 	unreported []string
+	// drained is when the drain was over, as an offset from T0. The operator may come to it much later.
+	drained time.Duration
 }
 
 // result decides whether a suspended step is done.
@@ -121,10 +123,24 @@ func (v stepView) drainResult() stepResult {
 	longest, quietFor := v.drain.Max.Std(), v.drain.QuietFor.Std()
 	quietAt := max(v.lastReceived, end) + quietFor
 	over := min(end+longest, quietAt)
-	if v.elapsed >= over {
-		return stepResult{done: true, unreported: v.unreported(end)}
+	if v.elapsed < over {
+		return stepResult{wait: min(over-v.elapsed, scope.PollInterval)}
 	}
-	return stepResult{wait: min(over-v.elapsed, scope.PollInterval)}
+	if !v.archivedUntil(over) { // more may have been received, so only the maximum is certain
+		over = end + longest
+	}
+	return stepResult{done: true, unreported: v.unreported(end), drained: min(over, v.elapsed)}
+}
+
+// archivedUntil reports whether the archive has all that living agents logged until an offset from T0.
+func (v stepView) archivedUntil(offset time.Duration) bool {
+	until := v.t0.Add(offset).UnixNano()
+	for target, agent := range v.agents {
+		if !v.lost[target] && agent.ArchivedUntilNanoseconds < until {
+			return false
+		}
+	}
+	return true
 }
 
 // describeTooLate names an agent that got an action after its time.

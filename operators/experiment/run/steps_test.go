@@ -89,3 +89,25 @@ func TestASilentAgentDelaysAStepByTheGraceTimeAndIsNamedAtTheEnd(t *testing.T) {
 		}
 	}
 }
+
+func TestTheDrainEndsWhenItIsOverHoweverLateTheOperatorComes(t *testing.T) {
+	const end, longest, quietFor = 60 * time.Second, 30 * time.Second, 5 * time.Second
+	for name, c := range map[string]struct {
+		elapsed, lastReceived, archived, want time.Duration
+		lost                                  bool
+	}{
+		"in time":                                {elapsed: 66 * time.Second, archived: end, want: 66 * time.Second},
+		"after an outage of the operator":        {elapsed: 3 * time.Minute, lastReceived: 62 * time.Second, archived: 3 * time.Minute, want: 62*time.Second + quietFor},
+		"after that, with messages all the time": {elapsed: 3 * time.Minute, lastReceived: 3 * time.Minute, archived: 3 * time.Minute, want: end + longest},
+		"while agents still archive what came":   {elapsed: 3 * time.Minute, lastReceived: 50 * time.Second, archived: 50 * time.Second, want: end + longest},
+		"with an agent that is lost":             {elapsed: 3 * time.Minute, archived: 50 * time.Second, lost: true, want: end + quietFor},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := runOf(t, c.elapsed, runapi.AgentReport{ExecutedActions: 2, ArchivedUntilNanoseconds: time.Unix(1000, 0).Add(c.archived).UnixNano()})
+			v.lastReceived, v.lost = c.lastReceived, map[runapi.Target]bool{{Node: "nor", App: "bft"}: c.lost}
+			if got := v.result(v1alpha1.StepDrain); !got.done || got.drained != c.want {
+				t.Errorf("got %+v; want the end of the drain at %s", got, c.want)
+			}
+		})
+	}
+}
