@@ -170,7 +170,7 @@ func TestAVirtualMachineTakesWhatItsTemplateSays(t *testing.T) {
 }
 
 func TestAnExperimentThatTheClusterCannotHoldNeverStarts(t *testing.T) {
-	if start := forecastOf(t, host("3")).Start; start == nil || start.Admitted || start.Position != 0 || !strings.Contains(start.Message, "3 of 4 nodes") {
+	if start := forecastOf(t, host("3")).Start; start == nil || start.Admitted || start.Position != 0 || !strings.Contains(start.Message, "3 of 5 pods") {
 		t.Errorf("start %+v; want none, with the number of nodes that fit", start)
 	}
 }

@@ -129,8 +129,8 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 	for _, set := range sets {
 		count += set.(map[string]any)["count"].(int64)
 	}
-	if count != int64(w.experiment().Status.Nodes.Total) {
-		t.Errorf("the Workload asks for %d pods, want one for each of %d nodes", count, w.experiment().Status.Nodes.Total)
+	if count != int64(w.experiment().Status.Nodes.Total)+1 {
+		t.Errorf("the Workload asks for %d pods, want one for each of %d nodes and one for the workflow", count, w.experiment().Status.Nodes.Total)
 	}
 	w.edit(func(e *v1alpha1.Experiment) { e.Spec.Priority = 8 })
 	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "")

@@ -12,8 +12,20 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
-// WorkflowPods is the number of a workflow's pods beside an experiment's nodes, as only one step runs at a time.
-const WorkflowPods = 1
+// workflowPods is the number of a workflow's pods beside an experiment's nodes, as only one step runs at a time.
+const workflowPods = 1
+
+// WorkflowPod takes as much room as the larger of the workflow's pods, which analyses. Argo adds the containers init and wait.
+func WorkflowPod() *corev1.Pod {
+	container := func(name, cpu, memory string) corev1.Container {
+		requests := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse(memory)}
+		return corev1.Container{Name: name, Resources: corev1.ResourceRequirements{Requests: requests}}
+	}
+	return &corev1.Pod{Spec: corev1.PodSpec{
+		InitContainers: []corev1.Container{container("init", "10m", "32Mi")},
+		Containers:     []corev1.Container{container("wait", "10m", "32Mi"), container("main", "1m", "256Mi")},
+	}}
+}
 
 // Kinds of resources that always exist.
 const (
@@ -98,14 +110,18 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// DemandOf is the demand of all pods of an experiment, before defaults.
-func (s *ResourceKinds) DemandOf(pods []*corev1.Pod) *Demand {
+// DemandOf is the demand of an experiment's nodes and its workflow, before defaults.
+func (s *ResourceKinds) DemandOf(nodes []*corev1.Pod) *Demand {
+	return s.DemandOfPods(append(slices.Clip(nodes), WorkflowPod()))
+}
+
+// DemandOfPods is the demand of these pods alone.
+func (s *ResourceKinds) DemandOfPods(pods []*corev1.Pod) *Demand {
 	d := &Demand{}
 	for _, pod := range pods {
 		d.Shapes = append(d.Shapes, Shape{Count: 1, Each: s.requested(Requests(&pod.Spec))})
 		d.Claim = d.Claim.plus(ClaimOf(&pod.Spec), 1)
 	}
-	d.Claim[ClaimPods] += WorkflowPods
 	d.complete()
 	return d
 }

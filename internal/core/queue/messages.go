@@ -17,8 +17,8 @@ func (d *planner) neverFits(w *Waiter, decision *Decision) bool {
 		quota := &d.team(w.Namespace).quotas[i]
 		for of := range quota.Hard {
 			if want := w.Demand.Claim[of]; want > quota.Hard[of] {
-				decision.Reason, decision.Message = ReasonQuotaTooSmall, fmt.Sprintf("quota %s allows %s of %s in all, and %d nodes%s need %s",
-					quota.Name, amountOf(of, quota.Hard[of]), claimNames[of], w.Demand.nodes(), andWorkflow(of), amountOf(of, want))
+				decision.Reason, decision.Message = ReasonQuotaTooSmall, fmt.Sprintf("quota %s allows %s of %s in all, and %s need %s",
+					quota.Name, amountOf(of, quota.Hard[of]), claimNames[of], w.Demand.takers(), amountOf(of, want))
 				return true
 			}
 		}
@@ -85,8 +85,8 @@ func (d *planner) explainRefused(w *Waiter, t *team, decision *Decision) {
 
 func (d *planner) quotaMessage(w *Waiter, t *team, o obstacle) string {
 	quota := &t.quotas[o.quota]
-	return fmt.Sprintf("quota %s has %s of %s free (of %s), and %d nodes%s need %s", quota.Name, amountOf(o.claim, t.free[o.quota][o.claim]),
-		claimNames[o.claim], amountOf(o.claim, quota.Hard[o.claim]), w.Demand.nodes(), andWorkflow(o.claim), amountOf(o.claim, w.Demand.Claim[o.claim]))
+	return fmt.Sprintf("quota %s has %s of %s free (of %s), and %s need %s", quota.Name, amountOf(o.claim, t.free[o.quota][o.claim]),
+		claimNames[o.claim], amountOf(o.claim, quota.Hard[o.claim]), w.Demand.takers(), amountOf(o.claim, w.Demand.Claim[o.claim]))
 }
 
 func (d *planner) capacityMessage(demand *Demand, free *freeTable, placed int64, lead string) string {
@@ -96,17 +96,22 @@ func (d *planner) capacityMessage(demand *Demand, free *freeTable, placed int64,
 	milli := func(amount Amount) string {
 		return resource.NewMilliQuantity(amount.of(kindCPU), resource.DecimalSI).String()
 	}
-	return fmt.Sprintf("%s %d schedulable hosts take %d of %d nodes: all need cpu %s and memory %s, free are cpu %s, memory %s and %s pods",
-		lead, len(d.Hosts), placed, demand.nodes(), milli(demand.Total), of(demand.Total, kindMemory, resource.BinarySI),
+	return fmt.Sprintf("%s %d schedulable hosts take %d of %d pods: %s need cpu %s and memory %s, free are cpu %s, memory %s and %s pods",
+		lead, len(d.Hosts), placed, demand.pods(), demand.takers(), milli(demand.Total), of(demand.Total, kindMemory, resource.BinarySI),
 		milli(free.total), of(free.total, kindMemory, resource.BinarySI), of(free.total, kindPods, resource.DecimalSI))
 }
 
-func (d *Demand) nodes() (count int64) {
+func (d *Demand) pods() (count int64) {
 	for _, shape := range d.Shapes {
 		count += shape.Count
 	}
 	return count
 }
+
+func (d *Demand) nodes() int64 { return d.pods() - workflowPods }
+
+// takers names the pods that take the demand.
+func (d *Demand) takers() string { return fmt.Sprintf("%d nodes and the workflow", d.nodes()) }
 
 // claimNames are the names of the kinds in a quota.
 var claimNames = [claimKinds]corev1.ResourceName{
@@ -127,11 +132,4 @@ func amountOf(claim int, value int64) string {
 		return resource.NewQuantity(value, resource.DecimalSI).String()
 	}
 	return resource.NewQuantity(value, resource.BinarySI).String()
-}
-
-func andWorkflow(claim int) string {
-	if claim == ClaimPods {
-		return " and the workflow"
-	}
-	return ""
 }

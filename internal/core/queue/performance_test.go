@@ -24,7 +24,7 @@ func largeSnapshot() *Snapshot {
 			{Count: 2 + kind%90, Each: Amount{1, 200 << 20, 60 + kind%300, 0}}, {Count: 1 + kind%7, Each: Amount{1, 900 << 20, 400 + kind%500, 0}},
 		}}
 		d.complete()
-		d.Claim[ClaimPods] = d.nodes() + WorkflowPods
+		d.Claim[ClaimPods] = d.pods()
 		return d
 	}
 	for i := range 50 {

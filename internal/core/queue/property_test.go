@@ -61,7 +61,7 @@ func (w *simulation) arrive(namespace string, priority int32, lasts time.Duratio
 	w.arrived++
 	demand := &Demand{Shapes: shapes}
 	demand.complete()
-	demand.Claim[ClaimPods] = demand.nodes() + WorkflowPods
+	demand.Claim[ClaimPods] = demand.pods()
 	name := fmt.Sprintf("e%05d", w.arrived)
 	w.waiting = append(w.waiting, Waiter{
 		Identity: Identity{Namespace: namespace, Name: name, Created: w.now, Priority: priority}, Demand: demand, Duration: lasts,
@@ -182,8 +182,8 @@ func (w *simulation) begin(waiter *Waiter, decision Decision) {
 	for _, hold := range decision.holds {
 		pods += hold.Taken[kindPods]
 	}
-	if pods != waiter.Demand.nodes() {
-		w.t.Fatalf("%s starts %d of its %d nodes", waiter.Name, pods, waiter.Demand.nodes())
+	if pods != waiter.Demand.pods() {
+		w.t.Fatalf("%s starts %d of its %d pods", waiter.Name, pods, waiter.Demand.pods())
 	}
 	w.changeRoom(&s.run, -1)
 	w.running = append(w.running, s)

@@ -61,11 +61,11 @@ type Shape struct {
 
 // Demand of an experiment, which gets all of it or nothing.
 type Demand struct {
-	// Shapes of its pods, largest first.
+	// Shapes of its nodes' pods and the workflow's, largest first.
 	Shapes []Shape
 	// Total of all pods.
 	Total Amount
-	// Claim on each quota of its namespace, including the workflow's pod.
+	// Claim on each quota of its namespace.
 	Claim Claim
 	// bound is as many pods, each as large as the largest in every kind. If they fit, the demand fits.
 	bound Shape

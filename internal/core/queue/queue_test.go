@@ -1,14 +1,17 @@
 package queue
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 )
 
 func resources(cpu, memory string) corev1.ResourceList {
@@ -101,13 +104,16 @@ func TestRoom(t *testing.T) {
 		"a quota that is used up by others": {big().quota("a", countPods("9"), countPods("5")).addWaiter("a", "x", 0, time.Hour, four),
 			ReasonNoRoom, "quota team has 4 of pods free (of 9), and 4 nodes and the workflow need 5"},
 		"a quota of CPU": {big().quota("a", corev1.ResourceList{corev1.ResourceRequestsCPU: resource.MustParse("100m")}, nil).addWaiter("a", "x", 0, time.Hour, pods(4, "30m", "32Mi")),
-			ReasonQuotaTooSmall, "quota team allows 100m of requests.cpu in all, and 4 nodes need 120m"},
-		"another team's quota": {big().quota("b", countPods("1"), nil).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
+			ReasonQuotaTooSmall, "quota team allows 100m of requests.cpu in all, and 4 nodes and the workflow need 131m"},
+		"a quota of memory that holds the nodes alone": {big().quota("a", corev1.ResourceList{corev1.ResourceRequestsMemory: resource.MustParse("256Mi")}, nil).addWaiter("a", "x", 0, time.Hour, four),
+			ReasonQuotaTooSmall, "quota team allows 256Mi of requests.memory in all, and 4 nodes and the workflow need 416Mi"},
+		"a host with room for the nodes alone": {queueOn(node("8", "16Gi", "4")).addWaiter("a", "x", 0, time.Hour, four), ReasonClusterTooSmall, "take 4 of 5 pods"},
+		"another team's quota":                 {big().quota("b", countPods("1"), nil).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"a cluster that is full": {queueOn(node("3", "16Gi", "110")).addRun("b", time.Hour, pods(4, "500m", "1Gi")).addWaiter("a", "x", 0, time.Hour, pods(4, "500m", "1Gi")),
-			ReasonNoRoom, "at present the cluster's 1 schedulable hosts take 2 of 4 nodes: all need cpu 2 and memory 4Gi, free are cpu 1, memory 12Gi and 106 pods"},
+			ReasonNoRoom, "at present the cluster's 1 schedulable hosts take 2 of 5 pods: 4 nodes and the workflow need cpu 2011m and memory 4384Mi, free are cpu 989m, memory 12000Mi and 105 pods"},
 		"a cluster that is too small":  {big().addWaiter("a", "x", 0, time.Hour, pods(4, "3", "1Gi")), ReasonClusterTooSmall, "even when empty"},
-		"no more pods on the host":     {queueOn(node("8", "16Gi", "7")).addRun("b", time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 3 of 4 nodes"},
-		"a host without such a device": {big().addWaiter("a", "x", 0, time.Hour, device(pods(1, "1", "1Gi"))), ReasonClusterTooSmall, "take 0 of 1 nodes"},
+		"no more pods on the host":     {queueOn(node("8", "16Gi", "7")).addRun("b", time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 2 of 5 pods"},
+		"a host without such a device": {big().addWaiter("a", "x", 0, time.Hour, device(pods(1, "1", "1Gi"))), ReasonClusterTooSmall, "take 1 of 2 pods"},
 		"an older one of the team that waits for the quota, longer than that": {
 			big().quota("a", countPods("10"), countPods("5")).addRun("a", time.Hour, four).addWaiter("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
 				addWaiter("a", "x", 0, 2*time.Hour, pods(3, "10m", "32Mi")), ReasonWaitingForTurn, "experiment a/y comes first"},
@@ -115,7 +121,7 @@ func TestRoom(t *testing.T) {
 			big().quota("a", countPods("10"), countPods("5")).addRun("a", time.Hour, four).addWaiter("a", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
 				addWaiter("a", "x", 0, 30*time.Minute, pods(3, "10m", "32Mi")), ReasonAdmitted, ""},
 		"an older one of another team that waits for its quota": {
-			queueOn(node("8", "16Gi", "12")).quota("b", countPods("10"), countPods("5")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
+			queueOn(node("8", "16Gi", "14")).quota("b", countPods("10"), countPods("5")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(8, "10m", "32Mi")).
 				addWaiter("a", "x", 0, Forever, pods(8, "10m", "32Mi")), ReasonAdmitted, ""},
 		"an older one of another team that waits for the cluster": {
 			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
@@ -124,7 +130,7 @@ func TestRoom(t *testing.T) {
 			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
 				addWaiter("a", "x", 0, 59*time.Minute, four), ReasonAdmitted, ""},
 		"the same, if there is room beside it": {
-			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
+			queueOn(node("8", "16Gi", "14")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
 				addWaiter("a", "x", 0, Forever, pods(2, "10m", "32Mi")), ReasonAdmitted, ""},
 		"an older one that waits for a live cluster, if it ends some day": {
 			queueOn(node("8", "16Gi", "12")).addRun("b", Forever, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
@@ -140,7 +146,7 @@ func TestRoom(t *testing.T) {
 		"one of another team that the API server refused blocks nobody": {
 			big().addWaiter("b", "y", time.Minute, time.Hour, four, func(w *Waiter) { w.Refused = true }).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"equal age goes by name": {
-			queueOn(node("8", "16Gi", "6")).addWaiter("a", "w", 0, time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 2 of 4"},
+			queueOn(node("8", "16Gi", "6")).addWaiter("a", "w", 0, time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 1 of 5"},
 		"a higher priority comes before who came an hour earlier": {
 			queueOn(node("8", "16Gi", "6")).addWaiter("a", "y", time.Hour-time.Second, time.Hour, four).addWaiter("a", "x", 0, time.Hour, four, func(w *Waiter) { w.Priority = 6 }), ReasonAdmitted, ""},
 		"and not before who came earlier still": {
@@ -159,6 +165,37 @@ func TestRoom(t *testing.T) {
 func device(pods []*corev1.Pod) []*corev1.Pod {
 	pods[0].Spec.Containers[0].Resources.Requests["example.org/radio"] = resource.MustParse("1")
 	return pods
+}
+
+func TestTheRoomOfAWorkflowIsThatOfItsLargestPod(t *testing.T) {
+	text, err := os.ReadFile("../../../workflows/experiment.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var workflow struct {
+		Spec struct {
+			Templates []struct{ Container *corev1.Container }
+		}
+	}
+	if err := yaml.Unmarshal(text, &workflow); err != nil {
+		t.Fatal(err)
+	}
+	pod := WorkflowPod()
+	most := corev1.ResourceList{}
+	for _, template := range workflow.Spec.Templates {
+		if template.Container == nil {
+			continue
+		}
+		for name, quantity := range template.Container.Resources.Requests {
+			if has := most[name]; quantity.Cmp(has) > 0 {
+				most[name] = quantity
+			}
+		}
+	}
+	main := pod.Spec.Containers[1]
+	if !equality.Semantic.DeepEqual(main.Resources.Requests, most) || main.Name != "main" {
+		t.Errorf("room is kept for %v; want that of the template, %v", main.Resources.Requests, most)
+	}
 }
 
 func TestTheFirstInTheQueueHasAnExpectedStart(t *testing.T) {

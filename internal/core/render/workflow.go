@@ -15,6 +15,9 @@ import (
 // WorkflowKind of Argo Workflows.
 var WorkflowKind = schema.GroupVersionKind{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"}
 
+// LabelWorkflow is Argo's label of a workflow's pods. The workflow has the experiment's name.
+const LabelWorkflow = "workflows.argoproj.io/workflow"
+
 // workflowOverhead is how long a workflow may take besides the run: for its start, and for collecting and analysing.
 const workflowOverhead = 24 * time.Hour
 

@@ -59,7 +59,9 @@ type Cluster struct {
 	runs     map[types.UID]*queue.Run
 	// nodesWithPods are the nodes of each experiment that have pods, by label, because KubeVirt chooses names of its own.
 	nodesWithPods map[types.UID]map[string]bool
-	claimed       map[string]queue.Claim
+	// workflowPods are the experiments whose workflow has a pod: whether that has a host.
+	workflowPods map[types.UID]bool
+	claimed      map[string]queue.Claim
 }
 
 // IsAdmitted reports whether an experiment has left the queue.
@@ -76,14 +78,10 @@ func IdentityOf(e *v1alpha1.Experiment) queue.Identity {
 func (c *Cluster) Snapshot() (*queue.Snapshot, []*v1alpha1.Experiment) {
 	c.snapshot = queue.Snapshot{Now: c.Now, Kinds: c.Kinds, Quotas: map[string][]queue.Quota{}}
 	c.started, c.runs = map[types.UID]*v1alpha1.Experiment{}, map[types.UID]*queue.Run{}
-	c.nodesWithPods, c.claimed = map[types.UID]map[string]bool{}, map[string]queue.Claim{}
+	c.nodesWithPods, c.workflowPods, c.claimed = map[types.UID]map[string]bool{}, map[types.UID]bool{}, map[string]queue.Claim{}
 	c.sortExperiments()
 	c.hosts = c.Kinds.ClusterOf(c.Nodes)
-	for i := range c.OtherPods {
-		if !PodEnded(&c.OtherPods[i]) {
-			c.hosts.Add(&c.OtherPods[i])
-		}
-	}
+	c.placeOtherPods()
 	c.placePods()
 	c.placeMissingPods()
 	c.snapshot.Hosts = c.hosts.Hosts
@@ -180,9 +178,33 @@ func (c *Cluster) placePods() {
 		}
 	}
 	for _, uid := range slices.Sorted(maps.Keys(unscheduled)) {
-		holds := c.hosts.Place(c.Kinds.DemandOf(unscheduled[uid]))
+		holds := c.hosts.Place(c.Kinds.DemandOfPods(unscheduled[uid]))
 		if run := c.runs[uid]; run != nil {
 			run.Holds = append(run.Holds, holds...)
+		}
+	}
+}
+
+// placeOtherPods adds the other pods to their hosts. Those of workflows belong to their runs.
+func (c *Cluster) placeOtherPods() {
+	workflows := map[types.NamespacedName]types.UID{}
+	for uid, e := range c.started {
+		workflows[types.NamespacedName{Namespace: e.Namespace, Name: e.Name}] = uid
+	}
+	for i := range c.OtherPods {
+		pod := &c.OtherPods[i]
+		if PodEnded(pod) {
+			continue
+		}
+		held, hasHost := c.hosts.Add(pod)
+		uid, found := workflows[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[render.LabelWorkflow]}]
+		if !found {
+			continue
+		}
+		c.workflowPods[uid] = hasHost
+		c.runs[uid].Claim = c.runs[uid].Claim.Plus(queue.ClaimOf(&pod.Spec))
+		if hasHost {
+			c.runs[uid].Holds = append(c.runs[uid].Holds, held)
 		}
 	}
 }
@@ -192,34 +214,44 @@ func PodEnded(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }
 
-// placeMissingPods places the pods that admitted experiments have not created yet, so that nobody else gets their room.
+// placeMissingPods places the pods that admitted experiments have not created yet, so that nobody else gets their room. Until
+// an experiment is over, one of them is its workflow's.
 func (c *Cluster) placeMissingPods() {
 	for _, uid := range slices.Sorted(maps.Keys(c.started)) {
 		e, run := c.started[uid], c.runs[uid]
-		starting := e.Status.Phase == v1alpha1.PhaseProvisioning || !IsAdmitted(e)
-		if !starting && e.Status.Phase != v1alpha1.PhaseRunning || !e.DeletionTimestamp.IsZero() {
+		if IsOver(e) {
 			continue
 		}
-		claim := queue.Claim{queue.ClaimPods: queue.WorkflowPods}
-		if needed, ok := c.Needed(e); ok && starting && len(c.nodesWithPods[uid]) < needed.Nodes {
-			if demand := c.missingDemand(e, c.nodesWithPods[uid]); demand != nil {
-				run.Holds = append(run.Holds, c.hosts.Place(demand)...)
-				claim = demand.Claim // which includes the workflow's pod
-			}
+		missing := c.missingNodes(e)
+		claim := c.Kinds.DemandOfPods(missing).Claim
+		hasHost, exists := c.workflowPods[uid]
+		if !exists {
+			claim = claim.Plus(queue.ClaimOf(&queue.WorkflowPod().Spec))
 		}
+		if !hasHost {
+			missing = append(missing, queue.WorkflowPod())
+		}
+		run.Holds = append(run.Holds, c.hosts.Place(c.Kinds.DemandOfPods(missing))...)
 		run.Claim = run.Claim.Plus(claim)
 		c.claimed[run.Namespace] = c.claimed[run.Namespace].Plus(claim)
 	}
 }
 
-// missingDemand is the demand of an experiment's missing pods.
-func (c *Cluster) missingDemand(e *v1alpha1.Experiment, existing map[string]bool) *queue.Demand {
+// missingNodes are the pods that a starting experiment has not created yet.
+func (c *Cluster) missingNodes(e *v1alpha1.Experiment) []*corev1.Pod {
+	if e.Status.Phase != v1alpha1.PhaseProvisioning && IsAdmitted(e) {
+		return nil
+	}
+	existing := c.nodesWithPods[e.UID]
+	if needed, ok := c.Needed(e); !ok || len(existing) >= needed.Nodes {
+		return nil
+	}
 	t, errs := topology.Expand(&e.Spec)
 	if len(errs) > 0 {
 		return nil
 	}
 	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: c.Options, Templates: c.Templates(e)})
-	return c.Kinds.DemandOf(slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return existing[p.Labels[v1alpha1.LabelNode]] }))
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return existing[p.Labels[v1alpha1.LabelNode]] })
 }
 
 func (c *Cluster) addQuotas() {

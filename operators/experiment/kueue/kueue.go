@@ -145,13 +145,15 @@ func setConditionOf(u *unstructured.Unstructured, c metav1.Condition, now time.T
 	return unstructured.SetNestedSlice(u.Object, entries, "status", "conditions")
 }
 
-// Want is the experiment's Workload, with which Kueue reserves room for all nodes or none.
+// Want is the experiment's Workload, with which Kueue reserves room for all nodes and the workflow's pod, or none.
 func (w *Workloads) Want(s *scope.Scope) (*unstructured.Unstructured, error) {
 	kind, err := w.Kind()
 	if err != nil {
 		return nil, err
 	}
-	sets, err := podSets(render.Footprints(s.RenderInput()))
+	workflow := queue.WorkflowPod()
+	workflow.Spec.Containers[0].Image = s.Options.AnalysisImage
+	sets, err := podSets(append(render.Footprints(s.RenderInput()), workflow))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/environment"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/experiment/run/argo"
@@ -126,7 +127,7 @@ func (r *Record) addHost(ctx context.Context, e *runapi.Environment, node, name 
 // StepImages adds the images of the workflow's pods that still exist.
 func (r *Record) StepImages(ctx context.Context, s *scope.Scope, known *runapi.Environment) (*runapi.Environment, error) {
 	var pods corev1.PodList
-	if err := r.Objects.Live.List(ctx, &pods, client.InNamespace(s.Experiment.Namespace), client.MatchingLabels{argo.LabelWorkflow: s.Experiment.Name}); err != nil {
+	if err := r.Objects.Live.List(ctx, &pods, client.InNamespace(s.Experiment.Namespace), client.MatchingLabels{render.LabelWorkflow: s.Experiment.Name}); err != nil {
 		return known, err
 	}
 	e := runapi.Environment{}

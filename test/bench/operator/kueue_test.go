@@ -39,6 +39,7 @@ const (
 	// podsReadyWithin is how long Kueue lets an admitted Workload become ready.
 	podsReadyWithin = 3 * time.Minute
 	nodesOfEach     = 5
+	podsOfEach      = nodesOfEach + 1 // one is the workflow's
 	// patience is the timeout on a busy machine.
 	patience = 8 * time.Minute
 )
@@ -383,7 +384,7 @@ func TestKueueDecidesAndExperimentsFollow(t *testing.T) {
 		k.install()
 		k.until(early, v1alpha1.ConditionAdmitted, "WaitingForKueue", "LocalQueue team doesn't exist")
 		k.create("{apiVersion: kueue.x-k8s.io/v1beta2, kind: ResourceFlavor, metadata: {name: hosts}}")
-		k.queue("team", 2*nodesOfEach, "")
+		k.queue("team", 2*podsOfEach, "")
 		k.untilRuns(early)
 	})
 	second := k.submit("team", 0)
@@ -458,7 +459,7 @@ func (k *kueueBed) evictedBeforeTheStart() {
 		k.create("{apiVersion: kueue.x-k8s.io/v1beta2, kind: AdmissionCheck, metadata: {name: check}, spec: {controllerName: test/check}}")
 		active := `{"status":{"conditions":[{"type":"Active","status":"True","reason":"Active","message":"","lastTransitionTime":"2026-11-22T12:00:00Z"}]}}`
 		k.patch(k.object("AdmissionCheck", "", "check"), active, true)
-		k.queue("checked", nodesOfEach, "  admissionChecksStrategy: {admissionChecks: [{name: check}]}")
+		k.queue("checked", podsOfEach, "  admissionChecksStrategy: {admissionChecks: [{name: check}]}")
 		key := k.submit("checked", 0)
 		reserved := func() {
 			k.eventually("quota is reserved", func() (bool, string) {

@@ -13,9 +13,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// LabelWorkflow is on every pod of a workflow. MainContainer executes the step.
 const (
-	LabelWorkflow = "workflows.argoproj.io/workflow"
+	// MainContainer executes a step.
 	MainContainer = "main"
 	// annotationNode has a pod's place in its workflow, such as quickstart[5].analyse(0).
 	annotationNode = "workflows.argoproj.io/node-name"
