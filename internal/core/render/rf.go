@@ -436,8 +436,17 @@ func NewChangeable(w *v1alpha1.WaveformSpec, nems []int) *Changeable {
 	return c
 }
 
-// AfterChanges is the model of a radio network after all its changes.
-func AfterChanges(spec *v1alpha1.RadioNetworkSpec) *Changeable {
+// CheckChanges returns what of a radio network's changes does not fit, in order of time, as radiod applies them.
+func CheckChanges(spec *v1alpha1.RadioNetworkSpec, path func(v1alpha1.TimedRadioChange) *field.Path) (errs field.ErrorList) {
+	c := changeableOf(spec)
+	for _, change := range spec.Changes {
+		errs = append(errs, c.Change(change.RadioChange, path(change))...)
+	}
+	return errs
+}
+
+// changeableOf is the model of a radio network before its changes.
+func changeableOf(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 	nems := make([]int, len(spec.Members))
 	for i := range spec.Members {
 		nems[i] = int(spec.Members[i].NEM)
@@ -449,9 +458,6 @@ func AfterChanges(spec *v1alpha1.RadioNetworkSpec) *Changeable {
 		if member.AntennaProfiles {
 			c.patterned = append(c.patterned, member)
 		}
-	}
-	for _, change := range spec.Changes {
-		_ = c.Change(change.RadioChange, nil) // invalid changes were reported before and have no effect
 	}
 	return c
 }

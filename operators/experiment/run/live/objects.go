@@ -183,7 +183,10 @@ func (l *Live) loadNetworkSpecs(ctx context.Context, s *scope.Scope) error {
 // reportWaiting sets the status of changes and captures that wait for the run, are invalid or came too late.
 func (l *Live) reportWaiting(ctx context.Context, s *scope.Scope) error {
 	for _, c := range s.LiveChanges {
-		if v := checkChange(s, c); v.reason != "" && !isApplied(c) {
+		if isApplied(c) {
+			continue
+		}
+		if v := checkChange(s, c); v.reason != "" {
 			if err := l.writeChangeStatus(ctx, c, v); err != nil {
 				return err
 			}
@@ -209,14 +212,47 @@ func checkChange(s *scope.Scope, c *v1alpha1.LiveChange) outcome {
 	return checkLiveObject(s, takesChanges(s), func() (errs field.ErrorList) {
 		for i, change := range c.Spec.Changes {
 			path := field.NewPath("spec", "changes").Index(i)
-			wrong := render.CheckChange(s.Topology, change, path)
-			if radio := s.NetworkSpecs[change.Network]; radio != nil && len(wrong) == 0 {
-				wrong = render.AfterChanges(radio).Change(change, path)
-			}
-			errs = append(errs, wrong...)
+			errs = append(errs, render.CheckChange(s.Topology, change, path)...)
 		}
-		return errs
+		if len(errs) > 0 {
+			return errs
+		}
+		return misfits(c, earliestTime(s, c), func(name string) *v1alpha1.RadioNetworkSpec { return s.NetworkSpecs[name] })
 	})
+}
+
+// earliestTime after T0 from which a change may apply.
+func earliestTime(s *scope.Scope, c *v1alpha1.LiveChange) time.Duration {
+	switch t0 := s.Experiment.Status.T0; {
+	case t0 == nil:
+		return 0
+	case c.Status.AppliesAt != nil:
+		return c.Status.AppliesAt.Sub(t0.Time)
+	default:
+		return max(s.Elapsed(), 0)
+	}
+}
+
+// misfits returns what radiod would refuse of the networks' changes, in order of time, only because of a change from a
+// time after T0.
+func misfits(c *v1alpha1.LiveChange, at time.Duration, network func(name string) *v1alpha1.RadioNetworkSpec) (errs field.ErrorList) {
+	path := func(change v1alpha1.TimedRadioChange) *field.Path {
+		own := slices.IndexFunc(c.Spec.Changes, func(own v1alpha1.RadioChange) bool { return equality.Semantic.DeepEqual(own, change.RadioChange) })
+		if own >= 0 && change.AtNanoseconds == int64(at) {
+			return field.NewPath("spec", "changes").Index(own)
+		}
+		return field.NewPath("changes").Key(time.Duration(change.AtNanoseconds).String())
+	}
+	more := missingChanges(c, at, network)
+	for _, name := range scope.SortedKeys(more) {
+		known := render.CheckChanges(network(name), path)
+		with := *network(name)
+		with.Changes = render.AddChanges(with.Changes, more[name]...)
+		errs = append(errs, slices.DeleteFunc(render.CheckChanges(&with, path), func(e *field.Error) bool {
+			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
+		})...)
+	}
+	return errs
 }
 
 func checkCapture(s *scope.Scope, c *v1alpha1.Capture) outcome {
@@ -231,13 +267,17 @@ func checkLiveObject(s *scope.Scope, now bool, check func() field.ErrorList) out
 	}
 	if s.Topology != nil && len(s.Findings) == 0 {
 		if errs := check(); len(errs) > 0 {
-			return outcome{metav1.ConditionFalse, checks.ReasonInvalid, scope.Shorten(errs.ToAggregate().Error())}
+			return invalid(errs)
 		}
 	}
 	if !now {
 		return outcome{metav1.ConditionUnknown, scope.ReasonWaitingForStart, "waiting for experiment " + s.Experiment.Name + " to run"}
 	}
 	return outcome{}
+}
+
+func invalid(errs field.ErrorList) outcome {
+	return outcome{metav1.ConditionFalse, checks.ReasonInvalid, scope.Shorten(errs.ToAggregate().Error())}
 }
 
 func runOver(s *scope.Scope) outcome {

@@ -86,6 +86,11 @@ func (l *Live) addLiveChanges(ctx context.Context, s *scope.Scope, u *Updates, p
 		}
 		appliesAt := l.effectiveTime(s, u, c)
 		at := appliesAt.Sub(s.Experiment.Status.T0.Time)
+		if errs := misfits(c, at, u.network); len(errs) > 0 {
+			v := invalid(errs)
+			u.afterApplied(func(ctx context.Context) error { return l.writeChangeStatus(ctx, c, v) })
+			continue
+		}
 		if !u.addChange(c, at) {
 			v := outcome{metav1.ConditionFalse, scope.ReasonTooLarge, "this experiment has so many changes that a network has no room for more"}
 			u.afterApplied(func(ctx context.Context) error { return l.writeChangeStatus(ctx, c, v) })
@@ -132,14 +137,20 @@ func HasChange(network *v1alpha1.RadioNetworkSpec, change v1alpha1.RadioChange, 
 	return slices.ContainsFunc(network.Changes, func(has v1alpha1.TimedRadioChange) bool { return equality.Semantic.DeepEqual(has, want) })
 }
 
-// addChange adds a change to those of its networks that do not have it. It returns false if one of them has no room.
-func (u *Updates) addChange(c *v1alpha1.LiveChange, at time.Duration) bool {
+// missingChanges are those of a change that its networks do not have yet, by network.
+func missingChanges(c *v1alpha1.LiveChange, at time.Duration, of func(name string) *v1alpha1.RadioNetworkSpec) map[string][]v1alpha1.TimedRadioChange {
 	more := map[string][]v1alpha1.TimedRadioChange{}
 	for _, change := range c.Spec.Changes {
-		if network := u.network(change.Network); network != nil && !HasChange(network, change, at) {
+		if network := of(change.Network); network != nil && !HasChange(network, change, at) {
 			more[change.Network] = append(more[change.Network], v1alpha1.TimedRadioChange{AtNanoseconds: int64(at), RadioChange: change})
 		}
 	}
+	return more
+}
+
+// addChange adds a change to those of its networks that do not have it. It returns false if one of them has no room.
+func (u *Updates) addChange(c *v1alpha1.LiveChange, at time.Duration) bool {
+	more := missingChanges(c, at, u.network)
 	for name, changes := range more {
 		wider := *u.network(name)
 		if wider.Changes = render.AddChanges(wider.Changes, changes...); !render.Fits(&wider) {
