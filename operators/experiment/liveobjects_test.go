@@ -153,6 +153,20 @@ func TestAStopEndsAQueuedExperimentWhateverItWaitsFor(t *testing.T) {
 	w.wantFailed(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
 }
 
+func TestAStopOfAnExperimentThatIsQueuedAgainEndsItsRunInTheArchive(t *testing.T) {
+	w := newWorld(t)
+	e := w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.until("on the server", func(*v1alpha1.Experiment) bool { return w.server.states[string(e.UID)] != nil })
+	e = w.experiment()
+	e.Status.Phase = v1alpha1.PhaseQueued // as after a quota's refusal
+	w.must(w.api.Status().Update(t.Context(), e))
+	w.stop()
+	w.wantFailed(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+	if plan := w.server.states[string(e.UID)].Plan; plan.Phase != v1alpha1.PhaseFailed || plan.Message != w.experiment().Status.Message {
+		t.Errorf("its run is %s in the archive: %q", plan.Phase, plan.Message)
+	}
+}
+
 func TestNothingStartsAfterAStop(t *testing.T) {
 	w := newWorld(t, func(e *v1alpha1.Experiment) {
 		e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "25s", Start: []string{"tracker"}})

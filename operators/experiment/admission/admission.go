@@ -73,8 +73,7 @@ func (a *Admitter) Accept(ctx context.Context, s *scope.Scope) (bool, error) {
 	case v1alpha1.PhaseQueued:
 		if s.Experiment.Spec.Stop { // a stop does not wait for references
 			s.Fail(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
-			s.Finish(v1alpha1.PhaseFailed, s.Failure().Message)
-			return true, nil
+			return s.JustFailed, nil // the server may have a record of an earlier start, which is closed next
 		}
 	case v1alpha1.PhaseProvisioning:
 		if len(s.Findings) > 0 {
@@ -115,7 +114,7 @@ func describeFindings(findings []scope.Finding) string {
 
 // Admit admits a queued experiment once it is the first of its queue and there is room for all of its nodes.
 func (a *Admitter) Admit(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.Phase() != v1alpha1.PhaseQueued {
+	if s.Phase() != v1alpha1.PhaseQueued || s.Failure() != nil {
 		return false, nil
 	}
 	if s.Experiment.Spec.QueueName != "" {

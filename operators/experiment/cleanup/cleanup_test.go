@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/kueue"
@@ -103,5 +105,63 @@ func TestADeletionThatIsRefusedIsReportedAtItsDeadline(t *testing.T) {
 	}
 	if len(late.Events) != 1 || late.Events[0].Reason != "CleanupIncomplete" || late.FinalizerRemoved {
 		t.Errorf("events %v, finalizer removed: %t; want a warning, and the condition first", late.Events, late.FinalizerRemoved)
+	}
+}
+
+// archive has plans by the run's UID.
+type archive map[string]runapi.Plan
+
+func (a archive) PutPlan(_ context.Context, plan runapi.Plan) (runapi.State, error) {
+	a[plan.UID] = plan
+	return runapi.State{Plan: plan}, nil
+}
+
+func (a archive) State(_ context.Context, uid string) (runapi.State, error) {
+	plan, found := a[uid]
+	if !found {
+		return runapi.State{}, &runs.Error{Status: 404}
+	}
+	return runapi.State{Plan: plan}, nil
+}
+
+func (a archive) Runs(context.Context, string, string) (all []runapi.RunSummary, err error) {
+	for _, plan := range a {
+		all = append(all, runapi.RunSummary{Namespace: plan.Namespace, Name: plan.Name, UID: plan.UID, Phase: plan.Phase})
+	}
+	return all, nil
+}
+
+// archiveOf has the plan of the run u1, whose nodes start.
+func archiveOf() archive {
+	return archive{"u1": {Namespace: "team", Name: "run", UID: "u1", Phase: v1alpha1.PhaseProvisioning}}
+}
+
+func TestTheArchiveGetsTheReasonOfARunThatFailedWithoutTheServer(t *testing.T) {
+	for phase, want := range map[v1alpha1.ExperimentPhase]string{v1alpha1.PhaseFailed: "no such image", v1alpha1.PhaseProvisioning: ""} {
+		e := finished()
+		e.Status.Phase, e.Status.Message = phase, "no such image"
+		kube := cleanerOf(interceptor.Funcs{}, e).Objects.Client
+		archived := archiveOf()
+		if err := (&Sweeper{Client: kube, Live: kube, Archive: archived}).SweepArchive(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := archived["u1"]; got.Phase != phase || got.Message != want {
+			t.Errorf("the run of an experiment that is %s is %s in the archive: %q; want %q", phase, got.Phase, got.Message, want)
+		}
+	}
+}
+
+func TestTheArchiveGetsTheDeletionOfAnExperimentThatIsQueuedAgain(t *testing.T) {
+	for name, archived := range map[string]archive{"it had started": archiveOf(), "it never started": {}} {
+		e := finished()
+		e.Status.Phase, e.DeletionTimestamp = v1alpha1.PhaseQueued, &metav1.Time{Time: now}
+		c := cleanerOf(interceptor.Funcs{}, e)
+		c.Runs = archived
+		if _, err := c.Finalize(t.Context(), &scope.Scope{Experiment: e, Now: now}); err != nil {
+			t.Fatal(err)
+		}
+		if got, found := archived["u1"]; found != (name == "it had started") || found && (got.Phase != v1alpha1.PhaseFailed || got.Message != "the experiment was deleted while Queued") {
+			t.Errorf("%s: its run is %s in the archive: %q", name, got.Phase, got.Message)
+		}
 	}
 }

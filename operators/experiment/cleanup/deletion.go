@@ -17,6 +17,7 @@ import (
 
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
+	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/kueue"
 	"vignette.dev/vignette/operators/experiment/objects"
@@ -84,12 +85,13 @@ func (c *Cleaner) removeFinalizer(ctx context.Context, s *scope.Scope) error {
 
 // recordDeletion records in the archive that the run was ended by a deletion.
 func (c *Cleaner) recordDeletion(ctx context.Context, s *scope.Scope) {
-	if scope.Finished(s.Phase()) || s.Phase() == "" || s.Phase() == v1alpha1.PhaseQueued {
+	if scope.Finished(s.Phase()) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, deletionNoticeTimeout)
 	defer cancel()
-	if err := recordAsFailed(ctx, c.Runs, string(s.Experiment.UID), "the experiment was deleted while "+string(s.Phase())); err != nil {
+	err := recordAsFailed(ctx, c.Runs, string(s.Experiment.UID), "the experiment was deleted while "+string(s.Phase()))
+	if err != nil && !runs.IsNotFound(err) { // the server has no record of what has not started
 		log.FromContext(ctx).Info("the deletion could not be recorded on the server; the sweeper will try again", "error", err.Error())
 	}
 }

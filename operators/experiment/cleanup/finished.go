@@ -120,7 +120,7 @@ const slowDeletion = 30 * time.Second
 
 // DeleteLeftovers deletes what is left from Provisioning, which put the experiment back into the queue.
 func (c *Cleaner) DeleteLeftovers(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.Phase() != v1alpha1.PhaseQueued {
+	if s.Phase() != v1alpha1.PhaseQueued || s.Failure() != nil {
 		return false, nil
 	}
 	left, err := c.deleteChildren(ctx, s)

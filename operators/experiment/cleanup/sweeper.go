@@ -15,7 +15,7 @@ import (
 )
 
 // Sweeper deletes RadioNetworks whose experiment is gone. Owner references do not work across namespaces, and users can
-// remove a finalizer. It also ends the runs of deleted experiments in the archive, as the server may have been down.
+// remove a finalizer. It also ends the runs of deleted and failed experiments in the archive, as the server may have been down.
 type Sweeper struct {
 	Client client.Client
 	// Live reads from the API server, because a stale cache could delete the network of a running experiment.
@@ -43,7 +43,7 @@ func (w *Sweeper) Start(ctx context.Context) error {
 			log.FromContext(ctx).Error(err, "sweep of RadioNetworks")
 		}
 		if err := w.SweepArchive(ctx); err != nil && ctx.Err() == nil {
-			log.FromContext(ctx).Info("deletions could not be recorded on the server; trying again", "error", err.Error())
+			log.FromContext(ctx).Info("ends of runs could not be recorded on the server; trying again", "error", err.Error())
 		}
 		select {
 		case <-ctx.Done():
@@ -76,7 +76,7 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// SweepArchive marks archived runs without an experiment as failed, unless they have ended.
+// SweepArchive marks archived runs as failed whose experiment is gone or has failed, unless they have ended.
 func (w *Sweeper) SweepArchive(ctx context.Context) error {
 	archived, err := w.Archive.Runs(ctx, "", "")
 	if err != nil {
@@ -88,13 +88,17 @@ func (w *Sweeper) SweepArchive(ctx context.Context) error {
 		}
 		var e v1alpha1.Experiment
 		err := w.Live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Name}, &e)
-		if err == nil && string(e.UID) == run.UID {
-			continue
-		}
 		if client.IgnoreNotFound(err) != nil {
 			return err
 		}
-		if err := recordAsFailed(ctx, w.Archive, run.UID, "the experiment was deleted while the server could not be reached"); err != nil {
+		why := "the experiment was deleted while the server could not be reached"
+		if err == nil && string(e.UID) == run.UID {
+			if e.Status.Phase != v1alpha1.PhaseFailed {
+				continue
+			}
+			why = e.Status.Message
+		}
+		if err := recordAsFailed(ctx, w.Archive, run.UID, why); err != nil {
 			return err
 		}
 	}
