@@ -125,6 +125,28 @@ func IgnoreConflictOrNotFound(err error) error {
 	return err
 }
 
+// HandleCreation handles the result of creating what no node starts without. It returns stop if later steps must wait. A
+// policy of the cluster may refuse by any of these errors.
+func HandleCreation(s *scope.Scope, err error, reason, what string) (stop bool, _ error) {
+	switch {
+	case err == nil:
+		return false, nil
+	case IsQuotaRefusal(err):
+		s.Setback = &scope.Setback{Err: err}
+		return true, nil
+	case IsRefusal(err):
+		s.Fail(reason, "the cluster refuses %s: %v", what, err)
+		return true, nil
+	default:
+		return true, err
+	}
+}
+
+// IsRefusal reports whether the API server, or a policy of the cluster, does not take an object.
+func IsRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)
+}
+
 // IsQuotaRefusal reports whether a quota is exceeded. The quota plugin's "must specify limits" is not about room.
 func IsQuotaRefusal(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")

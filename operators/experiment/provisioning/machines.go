@@ -100,7 +100,7 @@ func (p *Provisioner) createVM(ctx context.Context, s *scope.Scope, want *kubevi
 		return true, nil
 	case meta.IsNoMatchError(err):
 		s.Fail(scope.ReasonKubeVirtMissing, "node %s is a virtual machine, and KubeVirt is not installed in this cluster any more", node)
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
+	case objects.IsRefusal(err):
 		s.Fail(scope.ReasonPodRefused, "the cluster refuses the virtual machine of node %s: %v", node, err)
 	default:
 		return true, err
@@ -130,7 +130,7 @@ func (p *Provisioner) releaseVMs(ctx context.Context, s *scope.Scope) (bool, err
 		case objects.IsQuotaRefusal(err):
 			s.Setback = &scope.Setback{Err: err}
 			return true, nil
-		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		case objects.IsRefusal(err):
 			s.Fail(scope.ReasonSecretRefused, "the cluster refuses the Secret for the guest of node %s: %v", node.Name, err)
 			return true, nil
 		default:

@@ -39,7 +39,7 @@ func (p *Provisioner) ensureAttachments(ctx context.Context, s *scope.Scope) (bo
 			return true, nil
 		}
 		if err != nil {
-			return true, err
+			return objects.HandleCreation(s, err, scope.ReasonPodRefused, "NetworkAttachmentDefinition "+want.Name+", which the pods need")
 		}
 	}
 	return false, nil
@@ -84,7 +84,7 @@ func (p *Provisioner) ensurePods(ctx context.Context, s *scope.Scope) (bool, err
 			s.Experiment.Status.Message = "waiting for the namespace's service account"
 			s.RequeueAfter(scope.PollInterval)
 			return true, nil
-		case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		case objects.IsRefusal(err):
 			s.Fail(scope.ReasonPodRefused, "the cluster refuses the pod of node %s: %v", node, err)
 			return false, nil
 		default:

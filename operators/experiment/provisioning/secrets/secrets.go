@@ -37,7 +37,7 @@ func (k *Secrets) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
 		}
 	}
 	err = k.Objects.Client.Create(ctx, brokers)
-	return k.handle(ctx, s, client.IgnoreAlreadyExists(err))
+	return k.handle(s, client.IgnoreAlreadyExists(err))
 }
 
 // ensureForClients creates the Secret of virtual machines with clients. A machine's disk has all keys of a Secret, and
@@ -48,7 +48,7 @@ func (k *Secrets) ensureForClients(ctx context.Context, s *scope.Scope, brokers 
 		next := render.ClientSecret(s.Experiment, n, files)
 		found, err := k.exists(ctx, next)
 		if err != nil {
-			return k.handle(ctx, s, err)
+			return k.handle(s, err)
 		}
 		if found {
 			s.ClientSecurity = next.Name
@@ -62,7 +62,7 @@ func (k *Secrets) ensureForClients(ctx context.Context, s *scope.Scope, brokers 
 		case s.ClientSecurity == "":
 			s.Fail(scope.ReasonReferenceLost, "Secret %s, which clients of brokers with security need, was deleted: create the experiment again", next.Name)
 		}
-		return k.handle(ctx, s, err)
+		return k.handle(s, err)
 	}
 }
 
@@ -85,17 +85,6 @@ func (k *Secrets) Check(ctx context.Context, s *scope.Scope) {
 }
 
 // handle handles the result of creating a Secret.
-func (k *Secrets) handle(_ context.Context, s *scope.Scope, err error) (stop bool, _ error) {
-	switch {
-	case err == nil:
-		return false, nil
-	case objects.IsQuotaRefusal(err):
-		s.Setback = &scope.Setback{Err: err}
-		return true, nil
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		s.Fail(scope.ReasonSecretRefused, "the cluster refuses the Secret for certificates and passwords of brokers: %v", err)
-		return false, nil
-	default:
-		return true, err
-	}
+func (k *Secrets) handle(s *scope.Scope, err error) (stop bool, _ error) {
+	return objects.HandleCreation(s, err, scope.ReasonSecretRefused, "the Secret for certificates and passwords of brokers")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +16,7 @@ import (
 
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
@@ -189,10 +191,22 @@ func (w *Workflows) EnsureAccount(ctx context.Context, s *scope.Scope) (bool, er
 			err = w.share(ctx, s, existing)
 		}
 		if err != nil {
-			return true, err
+			return w.accountRefused(s, err, fmt.Sprintf("%T %s, which the workflow's pods need", want, want.GetName()))
 		}
 	}
 	return false, nil
+}
+
+// accountRefused fails a run that has not started. A later one has been measured, so it waits and says for what.
+func (w *Workflows) accountRefused(s *scope.Scope, err error, what string) (bool, error) {
+	what = strings.TrimPrefix(what, "*v1.")
+	if s.Phase() == v1alpha1.PhaseProvisioning {
+		return objects.HandleCreation(s, err, scope.ReasonPodRefused, what)
+	}
+	if objects.IsRefusal(err) && s.Failure() == nil {
+		s.Experiment.Status.Message = scope.Shorten(fmt.Sprintf("waiting, as the cluster refuses %s: %v", what, err))
+	}
+	return true, err
 }
 
 // share adds the experiment as an owner of a shared object, and to its account the Secrets to pull with.
