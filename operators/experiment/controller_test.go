@@ -163,10 +163,6 @@ func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {
 		"an agent that ended": {func(p *corev1.Pod) {
 			p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 2}}}}
 		}, scope.ReasonContainer, "node veh-1: app tracker: its container ended with exit code 2"},
-		"no host for two minutes": {func(p *corev1.Pod) {
-			p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
-				Message: "0/1 nodes are available", LastTransitionTime: metav1.NewTime(start.Add(-3 * time.Minute))}}
-		}, scope.ReasonUnschedulable, "node veh-1: not scheduled for 2m0s: 0/1 nodes are available"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -191,6 +187,22 @@ func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAPodWithoutAHostFailsTheRunTwoMinutesAfterItsRelease(t *testing.T) {
+	w := newWorld(t)
+	w.noKubelet = true
+	w.until("all pods made", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 5 })
+	pod := w.pod("veh-1")
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable,
+		Message: "0/1 nodes are available", LastTransitionTime: metav1.NewTime(start.Add(-3 * time.Minute))}}
+	w.must(w.api.Status().Update(t.Context(), pod))
+	w.settle()
+	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseProvisioning {
+		t.Fatalf("%s at once: %s", e.Status.Phase, e.Status.Message)
+	}
+	w.clock.Step(2 * time.Minute)
+	w.wantFailed(scope.ReasonUnschedulable, "node veh-1: not scheduled for 2m0s: 0/1 nodes are available")
 }
 
 func TestNodesThatABusyHostDidNotStartAreStartedAgain(t *testing.T) {

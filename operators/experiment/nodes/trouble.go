@@ -16,7 +16,8 @@ import (
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
-// unschedulableTimeout is the time after which an unschedulable pod is a failure. Room was checked, so the cause is another.
+// unschedulableTimeout is the time after which an unschedulable pod is a failure. Room was checked, so the cause is another. It
+// counts from the release of all nodes, as a pod with a scheduling gate counts as not scheduled too.
 const unschedulableTimeout = 2 * time.Minute
 
 // imageReasons are the reasons of a waiting container whose image cannot be pulled.
@@ -36,8 +37,9 @@ type Trouble struct {
 	Passes bool
 }
 
-// PodTrouble returns why a pod cannot become ready, nil while it still can.
-func PodTrouble(pod *corev1.Pod, now time.Time) *Trouble {
+// PodTrouble returns why a pod cannot become ready, nil while it still can. released is when it could first be scheduled,
+// zero if it cannot yet.
+func PodTrouble(pod *corev1.Pod, released, now time.Time) *Trouble {
 	if !pod.DeletionTimestamp.IsZero() {
 		return &Trouble{Reason: scope.ReasonNodeFailed, Message: "its pod was deleted before the experiment started"}
 	}
@@ -51,7 +53,7 @@ func PodTrouble(pod *corev1.Pod, now time.Time) *Trouble {
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable &&
-			now.Sub(c.LastTransitionTime.Time) > unschedulableTimeout {
+			!released.IsZero() && now.Sub(released) > unschedulableTimeout && now.Sub(c.LastTransitionTime.Time) > unschedulableTimeout {
 			return &Trouble{Reason: scope.ReasonUnschedulable, Message: fmt.Sprintf("not scheduled for %s: %s", unschedulableTimeout, c.Message)}
 		}
 	}

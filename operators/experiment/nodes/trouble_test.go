@@ -14,7 +14,7 @@ import (
 func TestARuntimeErrorOfAContainerIsExplained(t *testing.T) {
 	pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "own", State: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: `runc create failed: error mounting "/x/own/5" to rootfs at "/usr": not a directory`}}}}}}
-	trouble := PodTrouble(pod, time.Now())
+	trouble := PodTrouble(pod, time.Time{}, time.Now())
 	if want := "exit code 128 (StartError) (a file of the app has the path of a folder in its image"; trouble.Reason != scope.ReasonContainer || !strings.Contains(trouble.Message, want) || trouble.Passes {
 		t.Errorf("%+v; want %q in it", trouble, want)
 	}
@@ -34,7 +34,7 @@ func TestWhyAnAppsContainerDoesNotStartIsExplained(t *testing.T) {
 	} {
 		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: c.kubelet, Message: c.said}}}}}}
-		trouble := PodTrouble(pod, time.Now())
+		trouble := PodTrouble(pod, time.Time{}, time.Now())
 		if trouble.Reason != c.reason || !strings.Contains(trouble.Message, c.want) || !strings.Contains(trouble.Message, "app tracker") || trouble.Passes != (name == "a busy host") {
 			t.Errorf("%s: %+v; want %s: %s", name, trouble, c.reason, c.want)
 		}
@@ -58,11 +58,30 @@ func TestARegistryThatCannotBeReachedHasHalfAMinuteToComeBack(t *testing.T) {
 		begun := metav1.NewTime(started)
 		pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "tracker", Image: "r/tracker:1"}}}, Status: corev1.PodStatus{StartTime: &begun, ContainerStatuses: []corev1.ContainerStatus{{Name: "tracker", Image: "r/tracker:1",
 			State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ErrImagePull", Message: c.runtime}}}}}}
-		if trouble := PodTrouble(pod, started.Add(c.after)); (trouble == nil) != c.waits {
+		if trouble := PodTrouble(pod, started, started.Add(c.after)); (trouble == nil) != c.waits {
 			t.Errorf("%s: %+v", name, trouble)
 		}
 		if want := " (image r/tracker:1: ErrImagePull, tried again)"; podProgress(pod) != want {
 			t.Errorf("%s: its progress is %q, want %q", name, podProgress(pod), want)
+		}
+	}
+}
+
+func TestAPodHasTwoMinutesToFindAHostFromItsRelease(t *testing.T) {
+	created := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	const gated = 10 * time.Minute
+	pod := &corev1.Pod{Status: corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+		Reason: corev1.PodReasonUnschedulable, Message: "0/1 nodes are available", LastTransitionTime: metav1.NewTime(created)}}}}
+	for name, c := range map[string]struct {
+		released, now time.Time
+		fails         bool
+	}{
+		"before it":            {time.Time{}, created.Add(gated), false},
+		"soon after it":        {created.Add(gated), created.Add(gated + time.Minute), false},
+		"two minutes after it": {created.Add(gated), created.Add(gated + unschedulableTimeout + 1), true},
+	} {
+		if trouble := PodTrouble(pod, c.released, c.now); (trouble != nil) != c.fails || trouble != nil && trouble.Reason != scope.ReasonUnschedulable {
+			t.Errorf("%s: %+v; want a failure: %t", name, trouble, c.fails)
 		}
 	}
 }

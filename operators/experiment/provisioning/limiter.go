@@ -110,6 +110,16 @@ func (l *Limiter) NoteReleased(uid types.UID, now time.Time) {
 	}
 }
 
+// Released is when the operator has released all nodes of an experiment, zero before.
+func (l *Limiter) Released(uid types.UID) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if had, found := l.slots[uid]; found {
+		return had.released
+	}
+	return time.Time{}
+}
+
 // Leave frees the experiment's slot and its places among those that wait. It returns who waits next for a freed slot.
 func (l *Limiter) Leave(uid types.UID) (next types.NamespacedName, found bool) {
 	l.mu.Lock()

@@ -114,7 +114,7 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 		}
 	}
 	for _, name := range scope.SortedKeys(s.Pods) {
-		if trouble := nodes.PodTrouble(s.Pods[name], s.Now); trouble != nil && s.Failure() == nil {
+		if trouble := nodes.PodTrouble(s.Pods[name], p.Starts.Released(s.Experiment.UID), s.Now); trouble != nil && s.Failure() == nil {
 			s.Fail(trouble.Reason, "node %s: %s%s", name, trouble.Message, p.Console.Tail(ctx, s, name))
 		}
 	}
@@ -149,7 +149,7 @@ func (p *Provisioner) awaitScenario(_ context.Context, s *scope.Scope) (bool, er
 // passingTrouble returns why a pod has not started that might start again, nil for none.
 func passingTrouble(s *scope.Scope) *scope.Setback {
 	for _, name := range scope.SortedKeys(s.Pods) {
-		if trouble := nodes.PodTrouble(s.Pods[name], s.Now); trouble != nil && trouble.Passes {
+		if trouble := nodes.PodTrouble(s.Pods[name], time.Time{}, s.Now); trouble != nil && trouble.Passes {
 			return &scope.Setback{Reason: trouble.Reason, Err: fmt.Errorf("node %s: %s", name, trouble.Message)}
 		}
 	}

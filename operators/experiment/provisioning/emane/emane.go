@@ -138,7 +138,7 @@ func (p *Pods) Check(ctx context.Context, s *scope.Scope) error {
 	pods, err := p.Objects.EMANEPods(ctx, s, networks)
 	for _, name := range scope.SortedKeys(pods) {
 		pod := pods[name]
-		trouble := nodes.PodTrouble(pod, s.Now)
+		trouble := nodes.PodTrouble(pod, pod.CreationTimestamp.Time, s.Now)
 		if trouble == nil || s.Failure() != nil {
 			continue
 		}
