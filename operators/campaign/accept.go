@@ -51,8 +51,11 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 		return true, nil
 	}
 	if judged != nil && judged.ObservedGeneration == c.Generation && judged.Reason != ReasonInvalidReference {
-		age := s.now.Sub(judged.LastTransitionTime.Time)
-		if left := recheckInterval - age%recheckInterval; age < recheckInterval {
+		last := judged.LastTransitionTime.Time
+		if at := r.checks.of(c); at.After(last) {
+			last = at
+		}
+		if left := recheckInterval - s.now.Sub(last); left > 0 {
 			s.requeueAfter(left)
 			return false, nil
 		}
@@ -61,6 +64,7 @@ func (r *Reconciler) accept(ctx context.Context, s *scope) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	r.checks.note(c, s.now)
 	if len(problems) > 0 {
 		s.reject(ReasonInvalid, joinProblems(problems))
 		s.requeueAfter(recheckInterval)

@@ -52,6 +52,7 @@ type Reconciler struct {
 	Clock    clock.PassiveClock
 
 	written freshness.Versions
+	checks  checkTimes
 	// comparisons are made beside the reconciler, as each takes minutes. Their results are why runs could not be compared.
 	comparisons jobs.Jobs[error]
 }

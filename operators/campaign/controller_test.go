@@ -645,3 +645,32 @@ func TestAnInvalidPointPreventsTheStartOfTheCampaign(t *testing.T) {
 		})
 	}
 }
+
+func TestAnInvalidCampaignIsCheckedAgainOnlyEveryTenMinutes(t *testing.T) {
+	w := newWorld(t)
+	bad := tiny()
+	bad.Spec.Matrix.Include = []v1alpha1.Inclusion{{Name: "odd", Set: []v1alpha1.Setting{{Path: "apps[bft].publisher.to", Value: &values("nobody")[0]}}}}
+	w.must(w.api.Create(t.Context(), bad))
+	dryRuns := func() int {
+		before := w.uids
+		for range 3 {
+			w.reconcile()
+		}
+		return w.uids - before
+	}
+	first := dryRuns()
+	for i, step := range []time.Duration{recheckInterval, 5 * time.Second, recheckInterval - 6*time.Second, time.Second} {
+		w.clock.Step(step)
+		want := 0
+		if i == 0 || i == 3 { // ten minutes after the last check
+			want = first
+		}
+		if got := dryRuns(); got != want || first == 0 {
+			t.Errorf("%s later: %d dry runs; want %d", step, got, want)
+		}
+	}
+	w.edit(func(c *v1alpha1.Campaign) { c.Spec.Matrix.Include[0].Name = "odder" })
+	if edited, again := dryRuns(), dryRuns(); edited != first || again != 0 {
+		t.Errorf("an edit: %d dry runs, and %d more; want %d and none", edited, again, first)
+	}
+}
