@@ -85,6 +85,24 @@ func TestARunFailsWhenArgoGoesAwayBetweenTwoSteps(t *testing.T) {
 	}
 }
 
+func TestTheLogsOfARunWhoseWorkflowEndsBeforeItCollectsAreSealed(t *testing.T) {
+	for _, phase := range []v1alpha1.ExperimentPhase{v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting} {
+		t.Run(string(phase), func(t *testing.T) {
+			w := newWorld(t)
+			e := w.until("begun", func(e *v1alpha1.Experiment) bool { return e.Status.Phase == phase && e.Status.T0 != nil })
+			w.noArgo = true
+			u := w.workflow()
+			w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))
+			w.must(unstructured.SetNestedField(u.Object, "Stopped with strategy 'Stop'", "status", "message"))
+			w.must(w.api.Update(t.Context(), u))
+			w.wantFailed(scope.ReasonWorkflowFailed, "Stopped with strategy 'Stop'")
+			if state := w.server.states[string(e.UID)]; !state.Sealed || state.Plan.Phase != v1alpha1.PhaseFailed {
+				t.Errorf("sealed: %t, and the run is %s in the archive", state.Sealed, state.Plan.Phase)
+			}
+		})
+	}
+}
+
 func TestARunWhoseStepsSomebodyElseResumesIsNoSuccess(t *testing.T) {
 	w := newWorld(t)
 	w.until("in step start", inStepStart)

@@ -571,6 +571,9 @@ func (w *world) podStep(u *unstructured.Unstructured, name string) {
 		w.must(unstructured.SetNestedField(u.Object, "Error (exit code 3)", "status", "nodes", "id-"+name, "message"))
 		w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))
 	}
+	if state := w.server.states[string(w.experiment().UID)]; name == v1alpha1.StepCollect && state != nil {
+		state.Sealed = true
+	}
 	if name == v1alpha1.StepAnalyse && !w.analysisFails {
 		w.server.analyse(string(w.experiment().UID))
 	}

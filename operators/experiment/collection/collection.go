@@ -44,8 +44,7 @@ func (c *Collector) Collect(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	flow := argo.Read(workflow)
 	if flow.Finished() {
-		err := c.finishRun(ctx, s, flow)
-		return !s.Unrecoverable, err
+		return c.finishRun(ctx, s, flow)
 	}
 	step := flow.Current()
 	s.SetStep(step.Name)
@@ -105,17 +104,21 @@ func (c *Collector) describeCollection(s *scope.Scope, step argo.Step) {
 	}
 }
 
-// finishRun writes the results of a finished workflow, or the reason why there are none.
-func (c *Collector) finishRun(ctx context.Context, s *scope.Scope, flow argo.State) error {
+// finishRun writes the results of a finished workflow, or the reason why there are none. It leaves a run whose logs the
+// workflow has not collected to the next stage.
+func (c *Collector) finishRun(ctx context.Context, s *scope.Scope, flow argo.State) (stop bool, err error) {
 	if flow.Phase != argo.Succeeded {
 		s.Fail(scope.ReasonWorkflowFailed, "%s", flow.Failure())
 	}
 	state, err := c.Record.Load(ctx, s)
 	if runs.IsNotFound(err) {
-		return nil
+		return !s.Unrecoverable, nil
 	}
 	if err != nil {
-		return err
+		return true, err
+	}
+	if flow.Phase != argo.Succeeded && !state.Sealed {
+		return s.JustFailed, nil
 	}
 	if state.Results != nil {
 		s.Experiment.Status.Results = headline.Of(state.Results)
@@ -132,18 +135,18 @@ func (c *Collector) finishRun(ctx context.Context, s *scope.Scope, flow argo.Sta
 	plan := state.Plan
 	plan.Phase, plan.Message = phase, message
 	if plan.Environment, err = c.Record.StepImages(ctx, s, plan.Environment); err != nil {
-		return err
+		return true, err
 	}
 	if !runrecord.Same(state.Plan, plan) {
 		if _, err := c.Record.PutPlan(ctx, plan); err != nil {
-			return err
+			return true, err
 		}
 	}
 	s.Finish(phase, message)
-	return nil
+	return true, nil
 }
 
-// ArchiveLogs closes a run that failed without a workflow to collect its logs. For a bounded time it asks the agents to
+// ArchiveLogs closes a run that failed without a workflow that collected its logs. For a bounded time it asks the agents to
 // finish and the server to seal what it has.
 func (c *Collector) ArchiveLogs(ctx context.Context, s *scope.Scope) (bool, error) {
 	failure := s.Failure()
