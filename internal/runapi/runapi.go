@@ -491,7 +491,7 @@ type Problem struct {
 
 // Incident is a failure of a node, or a change by a person.
 type Incident struct {
-	// What happened, in one word: NodeFailed, AppFailed, Evicted, HostLost …
+	// What happened, in one word: NodeFailed, AppFailed, Evicted …
 	What string `json:"what"`
 	Node string `json:"node,omitempty"`
 	// FromSeconds and ToSeconds after T0; ToSeconds is absent while it lasts.

@@ -19,7 +19,7 @@ import (
 const maxSampleWait = 5 * time.Second
 
 // nodeGoneIncidents are those after which a node's agents report nothing more.
-var nodeGoneIncidents = map[string]bool{"NodeFailed": true, "Evicted": true, "HostLost": true}
+var nodeGoneIncidents = map[string]bool{"NodeFailed": true, "Evicted": true}
 
 // seal makes agents finish, waits until every log is complete or the time has passed, and writes the manifest.
 // Sealing again gives the same manifest.

@@ -971,7 +971,7 @@ export interface components {
         };
         /** @description Incident is a failure of a node, or a change by a person. */
         Incident: {
-            /** @description what happened, in one word: NodeFailed, AppFailed, Evicted, HostLost … */
+            /** @description what happened, in one word: NodeFailed, AppFailed, Evicted … */
             what: string;
             node?: string;
             /** @description fromSeconds and toSeconds after T0; toSeconds is absent while it lasts. */
