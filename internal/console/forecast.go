@@ -213,7 +213,7 @@ func newForecaster(platform, namespace string, object *unstructured.Unstructured
 	if !ok {
 		return nil, nil, Errorf(http.StatusUnprocessableEntity, "the experiment has errors: vignette validate says which")
 	}
-	f.demand, f.lasts = f.kinds.DemandOf(needed.Pods), needed.Duration()
+	f.demand, f.lasts = f.kinds.DemandOf(needed.Pods, needed.EMANE), needed.Duration()
 	p := &Forecast{Normal: normal(object), Pods: len(needed.Pods), Quotas: []QuotaNeed{}, Unknown: []string{}}
 	for _, pod := range needed.Pods {
 		requests := queue.Requests(&pod.Spec)

@@ -110,10 +110,17 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 	return quantity.Value()
 }
 
-// DemandOf is the demand of an experiment's nodes and its workflow, before defaults.
-func (s *ResourceKinds) DemandOf(nodes []*corev1.Pod) *Demand {
-	return s.DemandOfPods(append(slices.Clip(nodes), WorkflowPod()))
+// DemandOf is the demand of an experiment's nodes, its workflow, and EMANE's pods for it, before defaults. EMANE's are in the
+// platform's namespace: they take room on hosts, and nothing of the quota.
+func (s *ResourceKinds) DemandOf(nodes, emane []*corev1.Pod) *Demand {
+	counted := append(slices.Clip(nodes), WorkflowPod())
+	d := s.DemandOfPods(append(slices.Clip(counted), emane...))
+	d.Claim, d.emanePods = s.DemandOfPods(counted).Claim, int64(len(emane))
+	return d
 }
+
+// HasEMANE reports whether EMANE's pods are in the demand.
+func (d *Demand) HasEMANE() bool { return d != nil && d.emanePods > 0 }
 
 // DemandOfPods is the demand of these pods alone.
 func (s *ResourceKinds) DemandOfPods(pods []*corev1.Pod) *Demand {

@@ -97,7 +97,7 @@ func (d *planner) capacityMessage(demand *Demand, free *freeTable, placed int64,
 		return resource.NewMilliQuantity(amount.of(kindCPU), resource.DecimalSI).String()
 	}
 	return fmt.Sprintf("%s %d schedulable hosts take %d of %d pods: %s need cpu %s and memory %s, free are cpu %s, memory %s and %s pods",
-		lead, len(d.Hosts), placed, demand.pods(), demand.takers(), milli(demand.Total), of(demand.Total, kindMemory, resource.BinarySI),
+		lead, len(d.Hosts), placed, demand.pods(), demand.onHosts(), milli(demand.Total), of(demand.Total, kindMemory, resource.BinarySI),
 		milli(free.total), of(free.total, kindMemory, resource.BinarySI), of(free.total, kindPods, resource.DecimalSI))
 }
 
@@ -108,10 +108,18 @@ func (d *Demand) pods() (count int64) {
 	return count
 }
 
-func (d *Demand) nodes() int64 { return d.pods() - workflowPods }
+func (d *Demand) nodes() int64 { return d.pods() - workflowPods - d.emanePods }
 
-// takers names the pods that take the demand.
+// takers names the pods that claim the quota.
 func (d *Demand) takers() string { return fmt.Sprintf("%d nodes and the workflow", d.nodes()) }
+
+// onHosts names the pods that take room on hosts.
+func (d *Demand) onHosts() string {
+	if d.emanePods == 0 {
+		return d.takers()
+	}
+	return fmt.Sprintf("%d nodes, the workflow and EMANE", d.nodes())
+}
 
 // claimNames are the names of the kinds in a quota.
 var claimNames = [claimKinds]corev1.ResourceName{

@@ -67,6 +67,8 @@ type Demand struct {
 	Total Amount
 	// Claim on each quota of its namespace.
 	Claim Claim
+	// emanePods are those of Shapes that are EMANE's.
+	emanePods int64
 	// bound is as many pods, each as large as the largest in every kind. If they fit, the demand fits.
 	bound Shape
 	// hash is equal for equal demands.

@@ -64,7 +64,7 @@ func (b *testQueue) quota(namespace string, hard, used corev1.ResourceList) *tes
 
 // addRun adds a run that ends after a time from now.
 func (b *testQueue) addRun(namespace string, ends time.Duration, pods []*corev1.Pod) *testQueue {
-	demand := b.snapshot.Kinds.DemandOf(pods)
+	demand := b.snapshot.Kinds.DemandOf(pods, nil)
 	run := Run{Identity: Identity{Namespace: namespace, Created: noon.Add(-time.Hour)}, Started: noon.Add(-time.Hour), Holds: b.cluster.Place(demand), Claim: demand.Claim}
 	if ends != Forever {
 		run.Ends = noon.Add(ends)
@@ -75,7 +75,7 @@ func (b *testQueue) addRun(namespace string, ends time.Duration, pods []*corev1.
 
 // addWaiter adds a waiting experiment that came some time ago.
 func (b *testQueue) addWaiter(namespace, name string, ago, lasts time.Duration, pods []*corev1.Pod, change ...func(*Waiter)) *testQueue {
-	w := Waiter{Identity: Identity{Namespace: namespace, Name: name, Created: noon.Add(-ago)}, Duration: lasts, Demand: b.snapshot.Kinds.DemandOf(pods)}
+	w := Waiter{Identity: Identity{Namespace: namespace, Name: name, Created: noon.Add(-ago)}, Duration: lasts, Demand: b.snapshot.Kinds.DemandOf(pods, nil)}
 	for _, c := range change {
 		c(&w)
 	}

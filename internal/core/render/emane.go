@@ -139,6 +139,24 @@ func emaneResources(nems int) corev1.ResourceRequirements {
 	}
 }
 
+// EMANEFootprints are the pods by which EMANE takes room on hosts, one for each of its networks, as if all nodes were on one host.
+// They are in the platform's namespace and so in no quota of the experiment's.
+func EMANEFootprints(in Input) (pods []*corev1.Pod) {
+	for _, network := range in.Experiment.Spec.Networks {
+		if network.Engine == v1alpha1.EngineEMANE {
+			nems := 0
+			for _, node := range in.Topology.Nodes {
+				if _, attached := node.Address(network.Name); attached {
+					nems++
+				}
+			}
+			resources := emaneResources(nems)
+			pods = append(pods, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "emane", Resources: resources}}}})
+		}
+	}
+	return pods
+}
+
 func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1.KeyToPath, hasSlots bool, options Options) *corev1.Pod {
 	slots := ""
 	// NET_RAW for the nodes' veths, NET_ADMIN to set them up, SYS_NICE for -r.

@@ -24,8 +24,8 @@ const (
 
 // Requirements of an experiment follow from its spec.
 type Requirements struct {
-	// Pods by which its nodes take room.
-	Pods []*corev1.Pod
+	// Pods by which its nodes take room, EMANE those of its networks' emulator.
+	Pods, EMANE []*corev1.Pod
 	// BeforeT0 is the time from admission to T0, AfterT0 that from T0 until the nodes are gone. For a live cluster AfterT0
 	// is queue.Forever. AfterStop is the time from a stop until the nodes are gone.
 	BeforeT0, AfterT0, AfterStop time.Duration
@@ -41,8 +41,10 @@ func Of(e *v1alpha1.Experiment, options render.Options, templates map[string]v1a
 	if len(errs) > 0 {
 		return Requirements{}, false
 	}
+	input := render.Input{Experiment: e, Topology: t, Options: options, Templates: templates}
 	r := Requirements{
-		Pods:      render.Footprints(render.Input{Experiment: e, Topology: t, Options: options, Templates: templates}),
+		Pods:      render.Footprints(input),
+		EMANE:     render.EMANEFootprints(input),
 		AfterT0:   queue.Forever,
 		AfterStop: e.Spec.Drain.Max.Std() + collectTime,
 	}

@@ -24,7 +24,7 @@ type Needed struct {
 
 // NeededOf are requirements with their demand of resources.
 func NeededOf(r *Requirements, kinds *queue.ResourceKinds) Needed {
-	return Needed{Demand: kinds.DemandOf(r.Pods), Nodes: len(r.Pods), BeforeT0: r.BeforeT0, AfterT0: r.AfterT0, AfterStop: r.AfterStop}
+	return Needed{Demand: kinds.DemandOf(r.Pods, r.EMANE), Nodes: len(r.Pods), BeforeT0: r.BeforeT0, AfterT0: r.AfterT0, AfterStop: r.AfterStop}
 }
 
 // Duration is the time from admission until the nodes are gone.
@@ -59,6 +59,8 @@ type Cluster struct {
 	runs     map[types.UID]*queue.Run
 	// nodesWithPods are the nodes of each experiment that have pods, by label, because KubeVirt chooses names of its own.
 	nodesWithPods map[types.UID]map[string]bool
+	// emanePods are the experiments for which EMANE has a pod.
+	emanePods map[types.UID]bool
 	// workflowPods are the experiments whose workflow has a pod: whether that has a host.
 	workflowPods map[types.UID]bool
 	claimed      map[string]queue.Claim
@@ -79,6 +81,7 @@ func (c *Cluster) Snapshot() (*queue.Snapshot, []*v1alpha1.Experiment) {
 	c.snapshot = queue.Snapshot{Now: c.Now, Kinds: c.Kinds, Quotas: map[string][]queue.Quota{}}
 	c.started, c.runs = map[types.UID]*v1alpha1.Experiment{}, map[types.UID]*queue.Run{}
 	c.nodesWithPods, c.workflowPods, c.claimed = map[types.UID]map[string]bool{}, map[types.UID]bool{}, map[string]queue.Claim{}
+	c.emanePods = map[types.UID]bool{}
 	c.sortExperiments()
 	c.hosts = c.Kinds.ClusterOf(c.Nodes)
 	c.placeOtherPods()
@@ -163,6 +166,7 @@ func (c *Cluster) placePods() {
 			}
 			c.nodesWithPods[uid][pod.Labels[v1alpha1.LabelNode]] = true
 		}
+		c.emanePods[uid] = c.emanePods[uid] || pod.Labels[v1alpha1.LabelNetwork] != ""
 		if PodEnded(pod) {
 			continue
 		}
@@ -222,7 +226,7 @@ func (c *Cluster) placeMissingPods() {
 		if IsOver(e) {
 			continue
 		}
-		missing := c.missingNodes(e)
+		missing, emane := c.missingPods(e)
 		claim := c.Kinds.DemandOfPods(missing).Claim
 		hasHost, exists := c.workflowPods[uid]
 		if !exists {
@@ -231,27 +235,31 @@ func (c *Cluster) placeMissingPods() {
 		if !hasHost {
 			missing = append(missing, queue.WorkflowPod())
 		}
-		run.Holds = append(run.Holds, c.hosts.Place(c.Kinds.DemandOfPods(missing))...)
+		run.Holds = append(run.Holds, c.hosts.Place(c.Kinds.DemandOfPods(append(missing, emane...)))...)
 		run.Claim = run.Claim.Plus(claim)
 		c.claimed[run.Namespace] = c.claimed[run.Namespace].Plus(claim)
 	}
 }
 
-// missingNodes are the pods that a starting experiment has not created yet.
-func (c *Cluster) missingNodes(e *v1alpha1.Experiment) []*corev1.Pod {
+// missingPods are those of nodes, and EMANE's, that a starting experiment has not created yet.
+func (c *Cluster) missingPods(e *v1alpha1.Experiment) (nodes, emane []*corev1.Pod) {
 	if e.Status.Phase != v1alpha1.PhaseProvisioning && IsAdmitted(e) {
-		return nil
+		return nil, nil
 	}
 	existing := c.nodesWithPods[e.UID]
-	if needed, ok := c.Needed(e); !ok || len(existing) >= needed.Nodes {
-		return nil
+	needed, ok := c.Needed(e)
+	if !ok || len(existing) >= needed.Nodes && (c.emanePods[e.UID] || !needed.Demand.HasEMANE()) {
+		return nil, nil
 	}
 	t, errs := topology.Expand(&e.Spec)
 	if len(errs) > 0 {
-		return nil
+		return nil, nil
 	}
-	pods := render.Footprints(render.Input{Experiment: e, Topology: t, Options: c.Options, Templates: c.Templates(e)})
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return existing[p.Labels[v1alpha1.LabelNode]] })
+	input := render.Input{Experiment: e, Topology: t, Options: c.Options, Templates: c.Templates(e)}
+	if !c.emanePods[e.UID] {
+		emane = render.EMANEFootprints(input)
+	}
+	return slices.DeleteFunc(render.Footprints(input), func(p *corev1.Pod) bool { return existing[p.Labels[v1alpha1.LabelNode]] }), emane
 }
 
 func (c *Cluster) addQuotas() {

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/core/render"
@@ -63,6 +64,44 @@ func TestRoomIsKeptForTheWorkflowsPodUntilTheRunIsOver(t *testing.T) {
 			}
 			if held := s.Runs[0].Holds; c.phase != v1alpha1.PhaseSucceeded && len(held) != 2 {
 				t.Errorf("the run holds %v; want its node and its workflow's pod, which it gives back", held)
+			}
+		})
+	}
+}
+
+func TestRoomIsKeptForEMANEOnHostsOnly(t *testing.T) {
+	e := v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "run", UID: "u1"}}
+	e.Spec = v1alpha1.ExperimentSpec{
+		Networks: []v1alpha1.Network{{Name: "wan", Subnet: "198.18.1.0/24", Engine: v1alpha1.EngineEMANE, Waveform: "rfpipe"}, {Name: "lan", Subnet: "198.18.2.0/24", Waveform: "lan"}},
+		Nodes:    []v1alpha1.Node{{Name: "hq", Networks: []string{"wan"}}, {Name: "veh", Count: ptr.To(int32(2)), Networks: []string{"wan", "lan"}}},
+	}
+	emane := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "platform", Labels: map[string]string{v1alpha1.LabelExperimentUID: "u1", v1alpha1.LabelNetwork: "wan"}}, Spec: corev1.PodSpec{NodeName: "n1"}}
+	for name, c := range map[string]struct {
+		phase    v1alpha1.ExperimentPhase
+		pods     []corev1.Pod
+		freePods int64
+	}{
+		"no pod of EMANE is there":   {v1alpha1.PhaseProvisioning, nil, 10 - 3 - 1 - 1},
+		"one is there":               {v1alpha1.PhaseProvisioning, []corev1.Pod{emane}, 10 - 3 - 1 - 1},
+		"the experiment has started": {v1alpha1.PhaseRunning, []corev1.Pod{emane}, 10 - 1 - 1 - 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := clusterOf(c.phase)
+			cluster.Experiments[0].Spec = e.Spec
+			cluster.Pods = append(cluster.Pods, c.pods...)
+			cluster.Templates = func(*v1alpha1.Experiment) map[string]v1alpha1.VirtualMachine { return nil }
+			r, ok := Of(cluster.Experiments[0], render.Options{}, nil, StartLead)
+			if !ok {
+				t.Fatal("the experiment is invalid")
+			}
+			needed := NeededOf(&r, cluster.Kinds)
+			if claim := needed.Demand.Claim[queue.ClaimPods]; claim != 4 {
+				t.Errorf("%d pods of the quota are claimed; want 3 nodes and the workflow", claim)
+			}
+			cluster.Needed = func(*v1alpha1.Experiment) (Needed, bool) { return needed, true }
+			s, _ := cluster.Snapshot()
+			if free := s.Hosts[0].Free[0]; free != c.freePods {
+				t.Errorf("the host has room for %d pods; want %d", free, c.freePods)
 			}
 		})
 	}
