@@ -104,6 +104,9 @@ func (g *guest) open(o Options) (err error) {
 	if err := os.MkdirAll(g.runDir, 0o700); err != nil {
 		return err
 	}
+	if err := os.Chmod(g.runDir, 0o700); err != nil { // what started this program has made it for its tools
+		return err
+	}
 	if g.configDir, err = folderOrDisk(o.ConfigDir, guestconfig.ConfigLabel, filepath.Join(g.runDir, "config")); err != nil {
 		return err
 	}

@@ -308,6 +308,21 @@ func guestWith(t *testing.T, dir string, files map[string]string) *guest {
 		config: guestconfig.Config{Node: "veh-1", RunUID: "run-1"}}
 }
 
+func TestOnlyRootMayReadTheFolderWithTheToken(t *testing.T) {
+	dir := t.TempDir()
+	g := guestWith(t, dir, map[string]string{"config/" + guestconfig.TokenFile: "secret", "config/" + guestconfig.ConfigFile: `{"node":"veh-1","server":"https://server","runUID":"run-1"}`})
+	if err := g.open(Options{ConfigDir: filepath.Join(dir, "config"), ToolsDir: filepath.Join(dir, "tools")}); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(g.runDir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode != 0o700 {
+		t.Errorf("a folder that was there with 0755 has %#o; want 0700", mode)
+	}
+}
+
 // TestAnAppSeesWhatAContainerHas with a script in the agent's place.
 func TestAnAppSeesWhatAContainerHas(t *testing.T) {
 	needRoot(t)
