@@ -557,6 +557,47 @@ func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
 	}
 }
 
+// slowToEnd takes a second to end while it drains.
+const slowToEnd = `trap : USR1; trap 'sleep 1; exit 0' TERM; echo up; while :; do sleep 0.05; done`
+
+func TestInstancesThatDrainEndTogetherWhenTheyAreRestarted(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, slowToEnd, slowToEnd, slowToEnd, slowToEnd)
+	n.config.StopGraceSeconds, n.config.DrainOnStop = 30, true
+	n.run()
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "up", func() bool { return s.log("stdout-4.log") == "up\n" })
+	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
+	s.arm("a3", runapi.VerbStart, 1500*time.Millisecond)
+	started := func() []runapi.AgentEvent {
+		return slices.DeleteFunc(s.event(t, eventStarted), func(e runapi.AgentEvent) bool { return e.ActionID != "a3" })
+	}
+	waitFor(t, "the restart of all", func() bool { return len(started()) == 4 })
+	if all := started(); all[3].LatenessSeconds-all[0].LatenessSeconds > 2.5 {
+		t.Errorf("the first of 4 starts %v s after its time, the last %v s; want no second for each between", all[0].LatenessSeconds, all[3].LatenessSeconds)
+	}
+}
+
+func TestInstancesThatDrainEndBeforeTheNextStart(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, slowToEnd, slowToEnd)
+	n.config.StopGraceSeconds, n.config.DrainOnStop = 30, true
+	n.run()
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "up", func() bool { return s.log("stdout-2.log") == "up\n" })
+	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
+	s.arm("a3", runapi.VerbStart, 6*time.Second)
+	waitFor(t, "the second start", func() bool { return s.lastReport().ExecutedActions == 3 })
+	waitFor(t, "its events", func() bool { return len(s.event(t, eventStarted)) == 4 })
+	for _, e := range s.event(t, eventStarted)[2:] {
+		if e.LatenessSeconds >= 1 {
+			t.Errorf("%s starts %v s after its time; want it not to wait for the earlier process", e.Instance, e.LatenessSeconds)
+		}
+	}
+}
+
 func TestAProcessThatIsRestartedInTheDrainIsToldToBeQuiet(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

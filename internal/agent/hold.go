@@ -121,10 +121,14 @@ func (in *instance) endHeld() {
 	h.process.wait(&in.agent.children)
 }
 
-// hold prepares the processes of a start that is near, if there is time for it.
+// hold prepares the processes of a start that is near, if there is time for it. Those that still drain end first.
 func (a *Agent) hold(action runapi.Action, planned time.Time) {
 	left := planned.Sub(wallClock())
-	if a.neverHold || action.Verb != runapi.VerbStart || left > holdLead || left < holdMinimum {
+	if action.Verb != runapi.VerbStart || left > holdLead {
+		return
+	}
+	a.haltDraining()
+	if a.neverHold || left < holdMinimum {
 		return
 	}
 	for _, in := range a.instances {

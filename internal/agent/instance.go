@@ -299,6 +299,12 @@ func (in *instance) isActive() bool {
 	return in.active
 }
 
+func (in *instance) isDraining() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.draining
+}
+
 // signal passes a signal to the instance's process.
 func (in *instance) signal(s syscall.Signal) {
 	in.mu.Lock()

@@ -255,12 +255,22 @@ func (a *Agent) executeAction(ctx context.Context, action runapi.Action, planned
 
 // startInstances logs nothing until all have begun, so that nothing delays them.
 func (a *Agent) startInstances(actionID string, planned time.Time) {
+	a.haltDraining()
 	var begun []runapi.AgentEvent
 	for _, in := range a.instances {
 		begun = append(begun, in.begin(actionID, planned))
 	}
 	for _, event := range begun {
 		a.events.add(event)
+	}
+}
+
+// haltDraining asks all instances that a stop left running to end. A start waits for them one by one.
+func (a *Agent) haltDraining() {
+	for _, in := range a.instances {
+		if in.isDraining() {
+			in.halt(syscall.SIGTERM)
+		}
 	}
 }
 
