@@ -53,10 +53,11 @@ func (p *Publisher) Publish(events []Event) error {
 
 // Replay publishes a feed from a moment of the scenario, which is now, until the context ends. It publishes
 // changes when they happen, and everything in each interval, for processes that have started since. Before 0
-// the scenario stays at 0. late, which may be nil, is called with the lateness of each change.
+// the scenario stays at 0. late, which may be nil, is called with the lateness of each change once it is published.
 func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, interval time.Duration, late func(time.Duration)) error {
 	began, again := time.Now(), time.NewTicker(interval)
 	defer again.Stop()
+	due, awaited := time.Duration(0), false
 	for {
 		now := from + time.Since(began)
 		events, next, more, err := f.Changes(max(now, 0))
@@ -66,6 +67,10 @@ func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, int
 		if err := p.Publish(events); err != nil {
 			return err
 		}
+		if awaited && now >= due && late != nil {
+			late(from + time.Since(began) - due)
+		}
+		due, awaited = next, more
 		wait := make(<-chan time.Time)
 		if more {
 			wait = time.After(max(next-from-time.Since(began), 0))
@@ -78,9 +83,6 @@ func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, int
 				return err
 			}
 		case <-wait:
-			if late != nil {
-				late(from + time.Since(began) - next)
-			}
 		}
 	}
 }
