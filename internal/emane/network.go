@@ -184,9 +184,9 @@ func generate(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate, powerDBm 
 	return schedule, nil
 }
 
-// SlotReach returns the distance in metres up to which a TDMA burst that fills its slot ends within it: EMANE adds the
-// propagation delay, and a receiver drops a burst that ends in the next slot. limited is false for networks whose
-// members' locations are not published, and for those with another model or a schedule that is wrong.
+// SlotReach returns the distance in metres up to which a TDMA burst that fills its slot ends within it, with each schedule of the
+// spec and its changes: EMANE adds the propagation delay, and a receiver drops a burst that ends in the next slot. limited is
+// false for networks whose members' locations are not published, and for those with another model or a schedule that is wrong.
 func SlotReach(spec *v1alpha1.RadioNetworkSpec, profiles bool) (metres float64, limited bool) {
 	if spec.Waveform.TDMA == nil || readsPathlosses(spec) && !profiles && !Fades(spec) {
 		return 0, false
@@ -195,7 +195,16 @@ func SlotReach(spec *v1alpha1.RadioNetworkSpec, profiles bool) (metres float64, 
 	if err != nil {
 		return 0, false
 	}
-	return max(float64(schedule.Structure().SlotOverhead.Microseconds())-roundingMicroseconds, leastMicroseconds) * metresPerMicrosecond, true
+	overhead := schedule.Structure().SlotOverhead
+	for _, change := range spec.Changes {
+		if change.Schedule == "" {
+			continue
+		}
+		if next, err := tdma.ParseSchedule([]byte(change.Schedule), schedule); err == nil { // other checks find one that is wrong
+			schedule, overhead = next, min(overhead, next.Structure().SlotOverhead)
+		}
+	}
+	return max(float64(overhead.Microseconds())-roundingMicroseconds, leastMicroseconds) * metresPerMicrosecond, true
 }
 
 // SlotOverheadFor is the least overhead in whole microseconds with which SlotReach is a distance.

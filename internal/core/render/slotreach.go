@@ -56,16 +56,19 @@ func RoamingNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavefo
 // EMANE adds propagation delays where it computes pathlosses or gains from positions.
 type slottedNetwork struct {
 	Roaming
-	reach  float64
-	engine v1alpha1.Engine
-	path   *field.Path
+	reach float64
+	// changed is whether the reach is that of a later schedule.
+	changed bool
+	engine  v1alpha1.Engine
+	path    *field.Path
 	// ifPlaced is whether EMANE does so only if the scenario, which is not known, has antenna profiles or fading.
 	ifPlaced bool
 	// unplaced is whether a member moves by a scenario that is not known.
 	unplaced bool
 }
 
-func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario) (found []slottedNetwork) {
+// slottedNetworks finds them in a spec, after further changes.
+func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario, further ...v1alpha1.RadioChange) (found []slottedNetwork) {
 	for i, network := range spec.Networks {
 		waveform, known := waveforms[network.Name]
 		if !known || network.Engine != v1alpha1.EngineEMANE {
@@ -78,15 +81,29 @@ func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavefo
 		for _, node := range nodes {
 			rendered.Members = append(rendered.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM})
 		}
-		var limited bool
-		if n.reach, limited = emane.SlotReach(rendered, antennas); !limited && n.unplaced {
-			n.reach, n.ifPlaced = emane.SlotReach(rendered, true)
+		changes := Changes(&v1alpha1.Experiment{Spec: *spec}, network.Name)
+		for _, change := range further {
+			if change.Network == network.Name {
+				changes = append(changes, v1alpha1.TimedRadioChange{RadioChange: change})
+			}
 		}
-		if limited || n.ifPlaced {
+		if n.setReach(rendered, antennas, changes) {
 			found = append(found, n)
 		}
 	}
 	return found
+}
+
+// setReach reports whether there is a limit, or may be one.
+func (n *slottedNetwork) setReach(rendered *v1alpha1.RadioNetworkSpec, antennas bool, changes []v1alpha1.TimedRadioChange) bool {
+	first, limited := emane.SlotReach(rendered, antennas)
+	if !limited && n.unplaced {
+		first, n.ifPlaced = emane.SlotReach(rendered, true)
+	}
+	rendered.Changes = changes
+	n.reach, _ = emane.SlotReach(rendered, antennas || n.ifPlaced)
+	n.changed = n.reach < first
+	return limited || n.ifPlaced
 }
 
 // place adds the network's nodes, and reports whether any has an antenna profile.
@@ -138,18 +155,41 @@ func (n *slottedNetwork) farthest(s *Scenario) (far Separation, known bool) {
 // checkSlotReach finds nodes that are too far apart for the slots of a TDMA network of EMANE's.
 func checkSlotReach(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario) (errs field.ErrorList) {
 	for _, n := range slottedNetworks(spec, t, waveforms, s) {
-		far, known := n.farthest(s)
-		if n.ifPlaced || far.Metres <= n.reach {
-			continue
+		if wrong := n.tooFar(s); wrong != "" {
+			errs = append(errs, field.Invalid(n.path.Child("engine"), n.engine, wrong))
 		}
-		when := ""
-		if known && len(n.Platforms) > 0 {
-			when = fmt.Sprintf(" at %s", far.At.Round(time.Millisecond))
-		}
-		errs = append(errs, field.Invalid(n.path.Child("engine"), n.engine, fmt.Sprintf("nodes %s and %s are %.1f km apart%s, and EMANE drops bursts that fill their slots beyond %.1f km, "+
-			"by their propagation delay: want a slotOverhead of at least %v, or engine native", far.Between[0], far.Between[1], far.Metres/1000, when, n.reach/1000, emane.SlotOverheadFor(far.Metres))))
 	}
 	return errs
+}
+
+// CheckLaterSchedule finds nodes that are too far apart for the slots of a schedule that a LiveChange brings.
+func CheckLaterSchedule(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario, change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
+	if change.Schedule == "" {
+		return nil
+	}
+	for _, n := range slottedNetworks(spec, t, waveforms, s, change) {
+		if wrong := n.tooFar(s); wrong != "" && n.Network == change.Network {
+			errs = append(errs, field.Invalid(path.Child("schedule"), "", wrong))
+		}
+	}
+	return errs
+}
+
+// tooFar says which nodes are farther from each other than the reach; empty if none are, or nobody knows.
+func (n *slottedNetwork) tooFar(s *Scenario) string {
+	far, known := n.farthest(s)
+	if n.ifPlaced || far.Metres <= n.reach {
+		return ""
+	}
+	when, with := "", ""
+	if known && len(n.Platforms) > 0 {
+		when = fmt.Sprintf(" at %s", far.At.Round(time.Millisecond))
+	}
+	if n.changed {
+		with = " with a later schedule"
+	}
+	return fmt.Sprintf("nodes %s and %s are %.1f km apart%s, and EMANE drops bursts that fill their slots beyond %.1f km%s, by their propagation delay: "+
+		"want a slotOverhead of at least %v, or engine native", far.Between[0], far.Between[1], far.Metres/1000, when, n.reach/1000, with, emane.SlotOverheadFor(far.Metres))
 }
 
 // slotReachWarnings are about networks as those of checkSlotReach of which not all distances are known.

@@ -86,6 +86,34 @@ func TestSlotsOfEMANEHaveOverheadForTheDistanceOfFixedNodes(t *testing.T) {
 	}
 }
 
+// shorter is a schedule of hq and veh with so much overhead in microseconds.
+func shorter(overhead string) string {
+	return `<emane-tdma-schedule><structure frames="1" slots="2" slotoverhead="` + overhead + `" slotduration="10000" bandwidth="1000000"/>
+<multiframe frequency="300M" power="0" class="0" datarate="1M"><frame index="0"><slot index="0" nodes="1"/><slot index="1" nodes="2"/></frame></multiframe></emane-tdma-schedule>`
+}
+
+func TestSlotsOfALaterScheduleHaveOverheadForTheDistanceToo(t *testing.T) {
+	const refusal = "nodes hq and veh are 5.0 km apart, and EMANE drops bursts that fill their slots beyond 0.1 km with a later schedule, by their propagation delay: want a slotOverhead of at least 18µs"
+	for name, c := range map[string]struct{ overhead, refused string }{"without overhead": {"0", refusal}, "with enough": {"18", ""}} {
+		t.Run(name, func(t *testing.T) {
+			change, spec := v1alpha1.RadioChange{Network: "vhf", Schedule: shorter(c.overhead)}, slots("18us", v1alpha1.PathlossFreeSpace, north("47.045"))
+			expanded, errs := topology.Expand(spec)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			live := CheckLaterSchedule(spec, expanded, WaveformsOf(spec, nil), nil, change, field.NewPath("spec", "changes").Index(0))
+			sameFindings(t, "refused live", live, c.refused)
+			if len(live) > 0 && live[0].Field != "spec.changes[0].schedule" {
+				t.Errorf("field %s", live[0].Field)
+			}
+			spec.Timeline = []v1alpha1.TimelineEntry{{At: "60s", Set: []v1alpha1.RadioChange{change}}}
+			refused, warned := judged(t, spec, nil, nil)
+			sameFindings(t, "refused", refused, c.refused)
+			sameFindings(t, "warned", warned, "")
+		})
+	}
+}
+
 // leavingPlatform has platform 2, which drives to the north from 47.0 N: 1 km a minute.
 func leavingPlatform(t *testing.T) *scenario.Scenario {
 	t.Helper()
