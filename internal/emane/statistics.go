@@ -39,8 +39,11 @@ type Statistics struct {
 
 	slots   slotErrors
 	located bool // EMANE knows locations, and has propagation delays
-	bursts  map[int]*burstCounts
-	recent  map[int]bool // NEM ids of which something was received in the last second
+	rewrote bool // Rewritten has grown since the statistics before
+	// tooFar are those of slots.tooLong that came from too far.
+	tooFar uint64
+	bursts map[int]*burstCounts
+	recent map[int]bool // NEM ids of which something was received in the last second
 }
 
 // slotErrors are the transmissions that a TDMA receiver did not take, by reason.
@@ -70,11 +73,11 @@ func Scrape(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]
 				return nil, fmt.Errorf("NEM %d: %s: %w", nem.ID, component.Plugin, err)
 			}
 		}
-		s.countTooLong()
 		var last *Statistics
 		if i < len(before) && before[i].NEM == s.NEM && before[i].Timers <= s.Timers {
 			last = &before[i]
 		}
+		s.countTooLong(last)
 		s.follow(last, port)
 	}
 	return all, nil
@@ -181,14 +184,19 @@ func (s *Statistics) queues(tables map[string]Table) {
 	s.Drops[radio.Interfered] += s.slots.locked
 }
 
-// countTooLong counts bursts that ended in the next slot. Without locations there is no propagation delay: then EMANE was so
-// late that it took the time of their arrival for that of their sending.
-func (s *Statistics) countTooLong() {
-	if s.located {
-		s.Drops[radio.TooLarge] += s.slots.tooLong
-	} else {
-		s.Drops[radio.MissedSlot] += s.slots.tooLong
+// countTooLong counts bursts that ended in the next slot, since the statistics before. EMANE lost them by its lateness if it took
+// the time of their arrival for that of their sending; else they came from too far. Without locations nothing comes from far.
+func (s *Statistics) countTooLong(before *Statistics) {
+	if before == nil {
+		before = &Statistics{}
 	}
+	s.rewrote = s.Rewritten > before.Rewritten
+	s.tooFar = before.tooFar
+	if s.located && !s.rewrote && !before.rewrote { // the slots of rewritten bursts may be counted in the next statistics
+		s.tooFar += s.slots.tooLong - min(before.slots.tooLong, s.slots.tooLong)
+	}
+	s.Drops[radio.TooLarge] += s.tooFar
+	s.Drops[radio.MissedSlot] += s.slots.tooLong - min(s.tooFar, s.slots.tooLong)
 }
 
 // lostBursts reads what a TDMA receiver did not take, which EMANE counts in bytes.
@@ -288,6 +296,11 @@ func (s *Statistics) missedBursts(l *phy.LinkStatistics, h *burstCounts, before 
 	s.Drops[radio.LowSINR] += l.Missed[radio.LowSINR-radio.BelowSensitivity]
 }
 
+// withoutPower are the columns of frames whose power was too little, or unknown: beyond the horizon, and without the position that
+// a gain or fading needs.
+var withoutPower = []string{"Rx Sensitivity", "Propagation Model", "Gain Location", "Gain Horizon", "Gain Profile", "Gain Antenna",
+	"Fade Location", "Fade Algorithm", "Fade Select"}
+
 // physical reads the physical layer's counters of frames that did not reach the model.
 func (s *Statistics) physical(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
 	s.Rewritten = count(values, "numTimeSyncThresholdRewrite")
@@ -310,7 +323,9 @@ func (s *Statistics) physical(values map[string]any, tables map[string]Table, po
 	for _, cast := range []string{"Unicast", "Broadcast"} {
 		t := tables[cast+"PacketDropTable0"]
 		t.each(func(nem int, row map[string]any) {
-			s.countMissed(port(nem), radio.BelowSensitivity, count(row, "Rx Sensitivity")+count(row, "Propagation Model"))
+			for _, column := range withoutPower {
+				s.countMissed(port(nem), radio.BelowSensitivity, count(row, column))
+			}
 		})
 		t = tables[cast+"PacketAcceptTable0"]
 		t.each(func(nem int, row map[string]any) {

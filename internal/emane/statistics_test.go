@@ -81,15 +81,48 @@ func TestWhatATDMAProcessSaysOfItselfIsRead(t *testing.T) {
 	}
 }
 
-func TestBurstsAreTooLongOnlyWherePropagationTakesTime(t *testing.T) {
-	ports, known := portsOf(1, 2, 3), tdmaAnswers(tdmaCounts{})
-	known[asked{emanepb.Query_TABLES, 3}] = tables(table("LocationEventInfoTable", []string{"NEM"}, []*emanepb.Value{numeric(2)}))
+func TestBurstsAreTooLongOnlyWherePropagationTakesTimeAndEMANEIsNotLate(t *testing.T) {
+	ports := portsOf(1, 2, 3)
+	var all []Statistics
+	for _, step := range []struct {
+		why                string
+		tooLong, rewritten uint64
+		tooLarge, missed   uint64 // a frame is too large for its queue, and three bursts missed their slots
+	}{
+		{"from afar", 5, 0, 6, 3},
+		{"while EMANE was late", 9, 2, 6, 7},
+		{"just afterwards", 10, 2, 6, 8},
+		{"in time again", 12, 2, 8, 8},
+	} {
+		known := tdmaAnswers(tdmaCounts{})
+		known[asked{emanepb.Query_STATISTICS, 2}] = statistics(statistic("numRxSlotErrorMissed", numeric(3)), statistic("numRxSlotErrorRxTooLong", numeric(step.tooLong)))
+		known[asked{emanepb.Query_STATISTICS, 3}] = statistics(statistic("numTimeSyncThresholdRewrite", numeric(step.rewritten)))
+		known[asked{emanepb.Query_TABLES, 3}] = tables(table("LocationEventInfoTable", []string{"NEM"}, []*emanepb.Value{numeric(2)}))
+		var err error
+		if all, err = Scrape(all, emulator(t, known), func(nem int) *radio.Port { return ports[nem] }); err != nil {
+			t.Fatal(err)
+		}
+		if d := all[0].Drops; d[radio.TooLarge] != step.tooLarge || d[radio.MissedSlot] != step.missed {
+			t.Errorf("%s: %d too large, %d missed; want %d and %d", step.why, d[radio.TooLarge], d[radio.MissedSlot], step.tooLarge, step.missed)
+		}
+	}
+}
+
+func TestFramesWithoutPowerAreBelowTheSensitivity(t *testing.T) {
+	columns := []string{"Out-of-Band", "Rx Sensitivity", "Propagation Model", "Gain Location", "Gain Horizon", "Gain Profile", "Not FOI", "Fade Location", "Fade Algorithm", "Fade Select", "Gain Antenna"}
+	row := []*emanepb.Value{numeric(2)}
+	for range columns {
+		row = append(row, numeric(1))
+	}
+	ports, known := portsOf(1, 2), tdmaAnswers(tdmaCounts{})
+	known[asked{emanepb.Query_TABLES, 3}] = tables(table("BroadcastPacketDropTable0", append([]string{"NEM"}, columns...), row))
 	all, err := Scrape(nil, emulator(t, known), func(nem int) *radio.Port { return ports[nem] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := all[0].Drops; d[radio.TooLarge] != 6 || d[radio.MissedSlot] != 3 {
-		t.Errorf("%d too large, %d missed; want 6 and 3", d[radio.TooLarge], d[radio.MissedSlot])
+	const want = 9 // all but those of other bands
+	if l := all[0].linkFrom(ports[2]); all[0].Drops[radio.BelowSensitivity] != want || l == nil || l.Missed[0] != want {
+		t.Errorf("%d below the sensitivity, link %+v; want %d at both", all[0].Drops[radio.BelowSensitivity], l, want)
 	}
 }
 
