@@ -105,6 +105,16 @@ def test_samples_that_found_no_room_are_a_gap_that_excuses_no_silence(pair):
     assert results["verdict"]["keptUp"] is False
 
 
+def test_captures_that_lack_a_restarts_frames_are_a_gap_that_excuses_no_silence(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    sampled(pair, "nor", (-1, 61))
+    sampled(pair, "prt", (-1, 20), (40, 61))
+    radio_gap(pair, "capture", 20.0, 40.0)
+    results = analyse(pair.write()).results
+    assert gap(results, "capture")["fromSeconds"] == 20.0
+    assert results["verdict"]["keptUp"] is False
+
+
 def test_the_silence_of_a_whole_host_is_named_once(pair):
     pair.logs["radio/host-a.jsonl"].clear()
     for node in ("nor", "prt"):

@@ -769,8 +769,8 @@ type RadioHeader struct {
 type RadioGap struct {
 	// TimeNanoseconds is when this line was written.
 	TimeNanoseconds int64 `json:"ts"`
-	// Gap is its kind: radiodRestarted (frames in flight were lost, and none was carried), attachmentLost, or hostUnreachable (no
-	// frames between its nodes and those of another host).
+	// Gap is its kind: radiodRestarted (frames in flight were lost, and none was carried), attachmentLost, hostUnreachable (no
+	// frames between its nodes and those of another host), or capture (captures lack the frames of that time).
 	Gap string `json:"gap"`
 	// Node that the gap is for; empty for all of the host's nodes of the run.
 	Node string `json:"node,omitempty"`

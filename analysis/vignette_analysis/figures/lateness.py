@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from ..data.radiolog import UNREACHABLE, Outage, RadioLog
+from ..data.gaps import OUTAGES
+from ..data.radiolog import Outage, RadioLog
 from ..data.run import Run
 from .hostload import while_running
 
@@ -99,7 +100,7 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
     if run.t0 is None:
         return
     samples = _between_samples(run, log.samples)
-    found.intervals += _late_lines(run, log) + _silence(run, log.samples, [o for o in log.outages if o.what != UNREACHABLE])
+    found.intervals += _late_lines(run, log) + _silence(run, log.samples, [o for o in log.outages if o.what in OUTAGES])
     found.intervals += _clock_steps(log.samples)
     found.intervals += _without_lines(samples, found.intervals)
     found.overflows += _losses(samples, _OVERFLOWS)

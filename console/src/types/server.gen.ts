@@ -1789,7 +1789,7 @@ export interface components {
         RadioGap: {
             /** @description ts is when this line was written. */
             ts: number;
-            /** @description gap is its kind: radiodRestarted (frames in flight were lost, and none was carried), attachmentLost, or hostUnreachable (no frames between its nodes and those of another host). */
+            /** @description gap is its kind: radiodRestarted (frames in flight were lost, and none was carried), attachmentLost, hostUnreachable (no frames between its nodes and those of another host), or capture (captures lack the frames of that time). */
             gap: string;
             /** @description node that the gap is for; empty for all of the host's nodes of the run. */
             node?: string;

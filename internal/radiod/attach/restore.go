@@ -294,12 +294,14 @@ func (m *Attachments) radioSeen() int64 {
 const (
 	gapRestarted = "radiodRestarted"
 	gapLost      = "attachmentLost"
+	gapCapture   = "capture"
 )
 
 // recordGaps records the time without radio between the last data plane and this one, for every run with
 // attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
 // worker.
 func (r *restart) recordGaps(to int64) (failed error) {
+	now := to
 	if r.left.Resumed != 0 { // by a worker that ended before it recorded that
 		to = r.left.Resumed
 	}
@@ -322,9 +324,12 @@ func (r *restart) recordGaps(to int64) (failed error) {
 					Reason: fmt.Sprintf("%s after a restart of radiod: %v", a.Interface, err)})
 			}
 		}
-		gap.Reason = restartReason(drops)
+		gap.Reason = restartReason(attachments, drops)
 		if r.left.New {
 			gaps = append([]runapi.RadioGap{gap}, gaps...)
+		}
+		if reason := r.uncaptured(attachments); reason != "" {
+			gaps = append(gaps, runapi.RadioGap{TimeNanoseconds: now, Gap: gapCapture, FromNanoseconds: cmp.Or(r.attachments.Seen(), now), ToNanoseconds: now, Reason: reason})
 		}
 		if len(gaps) == 0 {
 			continue
@@ -342,12 +347,35 @@ func (r *restart) recordGaps(to int64) (failed error) {
 
 // restartReason describes a restart's effect on frames. unread frames found no room in their nodes'
 // interfaces meanwhile.
-func restartReason(unread uint64) string {
-	reason := "radiod's data plane or radiod was restarted: frames under way were lost, what nodes sent meanwhile waited in their interfaces"
-	if unread > 0 {
-		reason += fmt.Sprintf(", which had no room for %d more frames", unread)
+func restartReason(attachments []*Radio, unread uint64) string {
+	var effects []string
+	if slices.ContainsFunc(attachments, func(a *Radio) bool { return a.Engine == "" }) {
+		waited := "frames under way were lost, what nodes sent meanwhile waited in their interfaces"
+		if unread > 0 {
+			waited += fmt.Sprintf(", which had no room for %d more frames", unread)
+		}
+		effects = append(effects, waited)
 	}
-	return reason
+	if slices.ContainsFunc(attachments, func(a *Radio) bool { return a.Engine != "" }) {
+		effects = append(effects, "EMANE carried frames meanwhile, but none to other hosts or networks; nobody measured whether it was late")
+	}
+	return "radiod's data plane or radiod was restarted: " + strings.Join(effects, "; ")
+}
+
+// uncaptured says which captures lack frames because no worker copied those that EMANE carried meanwhile; empty for none.
+func (r *restart) uncaptured(attachments []*Radio) string {
+	var names []string
+	for _, a := range attachments {
+		network, _ := r.attachments.Members.Member(a.Key())
+		if a.Engine != "" && r.lost[a] == nil && network != nil && network.Spec.Captured(a.Member.Node) {
+			names = append(names, network.Spec.Network)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	slices.Sort(names)
+	return "radiod was restarted: captures of " + strings.Join(slices.Compact(names), ", ") + ", which EMANE carries, lack the frames of that time"
 }
 
 // countUnreadDrops counts the frames that found no room in TAPs' rings since an earlier worker was last seen. They

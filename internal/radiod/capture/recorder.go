@@ -152,7 +152,7 @@ func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioC
 // sinks of the captures at a port. The error names those that could not begin.
 func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []sink, failed error) {
 	for _, c := range captures {
-		if len(c.Nodes) > 0 && !slices.Contains(c.Nodes, at.Node) {
+		if !c.Takes(at.Node) {
 			continue
 		}
 		keep := int(c.SnapLengthBytes)

@@ -72,9 +72,7 @@ func (n *network) endDriver() {
 
 // captureVeth sets an attachment's captures, which are of the node's end of the pair; the lock is held.
 func (n *network) captureVeth(a *attachment) error {
-	captured := slices.ContainsFunc(n.object.Spec.Captures, func(c v1alpha1.RadioCapture) bool {
-		return len(c.Nodes) == 0 || slices.Contains(c.Nodes, a.Member.Node)
-	})
+	captured := n.object.Spec.Captured(a.Member.Node)
 	if n.networks.Captures == nil || a.watch == nil && !captured {
 		a.captureError = nil
 		return nil
@@ -117,13 +115,18 @@ func (a *attachment) endWatch() {
 // readEMANE copies the last counters of an attachment's process and of the kernel to its counter file.
 func (n *network) readEMANE(a *attachment) {
 	counters := &a.Counters.Ledger.Counters
+	now := *counters
 	if s, known := n.driver.Statistics(a.Member.NEM); known {
-		*counters = s.Counters
+		now = s.Counters
 		a.slots = figures.Slots{Used: s.SlotsUsed, Missed: s.SlotsMissed}
 	}
-	traffic := a.Traffic()
-	counters.FramesSent, counters.BytesSent = traffic.FramesRead, traffic.BytesRead
-	counters.FramesReceived, counters.BytesReceived = traffic.FramesWritten, traffic.BytesWritten
+	now.FramesSent, now.BytesSent = counters.FramesSent, counters.BytesSent
+	now.FramesReceived, now.BytesReceived = counters.FramesReceived, counters.BytesReceived
+	if traffic := a.Traffic(); traffic != nil { // else an earlier worker's counts hold until the pod's turn
+		now.FramesSent, now.BytesSent = traffic.FramesRead, traffic.BytesRead
+		now.FramesReceived, now.BytesReceived = traffic.FramesWritten, traffic.BytesWritten
+	}
+	*counters = now
 }
 
 // countEMANE returns the counters of a network that EMANE carries; the lock is held. With reset, receivers'

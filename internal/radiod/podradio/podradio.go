@@ -69,13 +69,8 @@ func New(a membership.Attachment, fd int) *Radio { return &Radio{Attachment: a, 
 // Descriptor of the TAP, which the Interfaces close; -1 for none.
 func (a *Radio) Descriptor() int { return a.fd }
 
-// Traffic of the interface as the kernel counted it lately.
-func (a *Radio) Traffic() (t radio.Traffic) {
-	if last := a.traffic.Load(); last != nil {
-		t = *last
-	}
-	return t
-}
+// Traffic of the interface as the kernel counted it lately; nil before it was read.
+func (a *Radio) Traffic() *radio.Traffic { return a.traffic.Load() }
 
 // mayClose reports whether the caller must close the descriptor. A pod may go while the worker ends, and a second close
 // could close another file.

@@ -251,6 +251,12 @@ func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
 	eventually(t, "both are attached", attachedIs(first, n, 2))
 	index := a.link(t, "vhf").Attrs().Index
 	processes[0].Count("numTxSlotValid", 7)
+	a.sendDatagrams(t, "198.18.9.255:7000", 5)
+	first.ReadRings()
+	sent := counted(first, "node-1").FramesSent
+	if sent < 5 {
+		t.Fatalf("%d frames are counted, want 5 at least", sent)
+	}
 	first.Close()
 
 	m, held := managerWith(t, bed.parent, bed.directory)
@@ -272,6 +278,36 @@ func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
 		}
 		return false
 	})
+	if now := counted(m, "node-1").FramesSent; now != sent {
+		t.Errorf("%d frames are counted before the node's turn to be read; want %d as before", now, sent)
+	}
+}
+
+func TestARestartNamesWhatEMANEsCapturesLackAndThatItsFramesWentOn(t *testing.T) {
+	bed, p := newRadiod(t), newEMANEPod(t)
+	p.appear(t)
+	first, _ := bed.worker(t)
+	p.manager(first)
+	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
+	n := configuredRadios(emaneNetwork(a.uid, b.uid))
+	n.Spec.Experiment.UID, n.Spec.Captures = "run", []v1alpha1.RadioCapture{{Name: "run", Nodes: []string{"node-1"}}}
+	p.play(t, n)
+	set(t, first, n)
+	a.attach(t, first, "vhf")
+	b.attach(t, first, "vhf")
+	eventually(t, "both are attached", attachedIs(first, n, 2))
+	seen := bed.seen(t, first)
+	first.Close()
+
+	m, held := managerWith(t, bed.parent, bed.directory)
+	results := restored(t, p.manager(m), held)
+	captured := results.gap(t, "capture")
+	if captured.ToNanoseconds < seen || !strings.Contains(captured.Reason, "captures of vhf, which EMANE carries, lack the frames of that time") {
+		t.Errorf("gap %+v; want that of captures of vhf up to now", captured)
+	}
+	if gap := results.gap(t, "radiodRestarted"); !strings.Contains(gap.Reason, "EMANE carried frames meanwhile") || strings.Contains(gap.Reason, "frames under way were lost") {
+		t.Errorf("gap %+v; want it to say that EMANE carried frames meanwhile", gap)
+	}
 }
 
 func TestARadioOfEMANEThatNoNetworkListsIsSwept(t *testing.T) {

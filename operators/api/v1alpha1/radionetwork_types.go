@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -180,6 +182,16 @@ type RadioCapture struct {
 	SnapLengthBytes int32 `json:"snapLengthBytes,omitempty"`
 	// limitBytes is the most that is captured of each node.
 	LimitBytes int64 `json:"limitBytes"`
+}
+
+// Takes reports whether a node's radio is captured.
+func (c *RadioCapture) Takes(node string) bool {
+	return len(c.Nodes) == 0 || slices.Contains(c.Nodes, node)
+}
+
+// Captured reports whether a capture takes a node's radio.
+func (s *RadioNetworkSpec) Captured(node string) bool {
+	return slices.ContainsFunc(s.Captures, func(c RadioCapture) bool { return c.Takes(node) })
 }
 
 // RadioNetworkHost is what one host's radiod reports, by server-side apply and on change only.
