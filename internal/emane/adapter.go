@@ -42,6 +42,8 @@ type sender struct {
 	rate     uint64
 	possible bool
 	since    time.Duration
+	// keptUntil is how long the rate is kept while nobody is known to have heard the sender.
+	keptUntil time.Duration
 }
 
 // NewAdapter of a network, nil for one without adaptive rates.
@@ -57,10 +59,9 @@ func NewAdapter(w *v1alpha1.WaveformSpec) *Adapter {
 	return a
 }
 
-// ThermalNoiseDBm of a member's receiver.
-func ThermalNoiseDBm(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) float64 {
-	p := phyOf(spec, member)
-	return -174 + p.noiseFigureDB + 10*math.Log10(p.Bandwidth.Hertz())
+// ThermalNoiseDBm of a member's receiver, whose bandwidth is its schedule's.
+func ThermalNoiseDBm(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member, schedule *tdma.Schedule) float64 {
+	return -174 + phyOf(spec, member).noiseFigureDB + 10*math.Log10(float64(schedule.Structure().BandwidthHertz))
 }
 
 // Observe takes a receiver's statistics and noise at a time. The SINR is that over thermal noise.
@@ -88,13 +89,24 @@ func (a *Adapter) Rate(now time.Duration, nem int) (bitsPerSecond uint64) {
 			worst, any = min(worst, r.sinrDB), true
 		}
 	}
+	s := a.senderOf(nem)
+	if !any && now < s.keptUntil {
+		return s.rate
+	}
 	possible := a.rates[0].BitsPerSecond
 	for _, r := range a.rates {
 		if any && worst >= r.SINRDB {
 			possible = r.BitsPerSecond
 		}
 	}
-	return a.senderOf(nem).follow(now, possible)
+	return s.follow(now, possible)
+}
+
+// Resume begins with the rate that a sender has already, if it is one of the network's.
+func (a *Adapter) Resume(now time.Duration, nem int, bitsPerSecond uint64) {
+	if slices.ContainsFunc(a.rates, func(r tdma.Rate) bool { return r.BitsPerSecond == bitsPerSecond }) {
+		a.senders[nem] = &sender{rate: bitsPerSecond, keptUntil: now + heardFor}
+	}
 }
 
 func (a *Adapter) senderOf(nem int) *sender {

@@ -1,9 +1,12 @@
 package emane
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -53,6 +56,36 @@ func TestReceiversOnOtherHostsCountByWhatIsHeardOfThem(t *testing.T) {
 	a.Rate(0, 1)
 	if got := a.Rate(5*time.Second, 1); got != 500e3 {
 		t.Errorf("%d bit/s, want 500000: NEM 9, which is elsewhere, is heard with 12 dB", got)
+	}
+}
+
+func TestASenderGoesOnWithTheRateThatItHas(t *testing.T) {
+	a := NewAdapter(adaptive())
+	for _, resumed := range []uint64{1e6, 999} { // the second is none of the network's
+		a.Resume(0, 1, resumed)
+	}
+	if got := a.Rate(9*time.Second, 1); got != 1e6 {
+		t.Errorf("%d bit/s, want 1000000: nobody has been asked for long yet", got)
+	}
+	a.Observe(9*time.Second, hears(2, 1, map[int]float64{1: 12}), -110)
+	if got := a.Rate(9*time.Second, 1); got != 500e3 {
+		t.Errorf("%d bit/s, want 500000: a receiver has 12 dB", got)
+	}
+	a.Resume(0, 3, 1e6)
+	if got := a.Rate(10*time.Second, 3); got != 380e3 {
+		t.Errorf("%d bit/s, want 380000: nobody has heard it for 10 s", got)
+	}
+}
+
+func TestThermalNoiseIsThatOfTheSchedulesBandwidth(t *testing.T) {
+	spec := slotted()
+	schedule, err := tdma.ParseSchedule([]byte(strings.Replace(ownSchedule, `bandwidth="1000000"`, `bandwidth="250000"`, 1)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	noise := phyOf(spec, &spec.Members[0]).noiseFigureDB - 174
+	if got := ThermalNoiseDBm(spec, &spec.Members[0], schedule) - noise; math.Abs(got-53.98) > 0.01 {
+		t.Errorf("%.2f dB over a hertz, want 53.98 for 250 kHz", got)
 	}
 }
 

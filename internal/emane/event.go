@@ -45,8 +45,8 @@ func event(nem int, id EventID, data proto.Message) Event {
 	return Event{nem, id, encoded}
 }
 
-// ScheduleFor makes the event with a NEM's schedule and its structure. The schedule must name the NEM. It has only what
-// EMANE does not assume: frames without slots are idle, and other slots of a frame listen on its frequency. A NEM
+// ScheduleFor makes the event with a NEM's schedule and its structure. It has only what EMANE does not assume: frames without
+// slots are idle, so all are of a NEM that the schedule does not name, and other slots of a frame listen on its frequency. A NEM
 // restarts a schedule that it receives again, so only NEMs without it should get it.
 func ScheduleFor(nem int, s *tdma.Schedule) Event { return ScheduleAt(nem, s, 0) }
 

@@ -460,8 +460,7 @@ func (p *pod) scrape(in *Input) error {
 			return err
 		}
 		one := p.processes[nem]
-		before, from := one.last, one.lastRead
-		s, err := one.scrape(p.namespace, p.port)
+		s, err := p.scrapeOne(in, one)
 		if err = errors.Join(one.trouble, err); err != nil {
 			silent, why, one.trouble = append(silent, emane.Interface(nem)), err, nil
 			p.setAnswer(nem, nil)
@@ -473,9 +472,6 @@ func (p *pod) scrape(in *Input) error {
 		}
 		p.setAnswer(nem, s)
 		p.observe(in, s)
-		if len(before) > 0 {
-			p.noteLateness(nem, &before[0], s, from, one.lastRead)
-		}
 	}
 	switch {
 	case len(silent) > 0:
@@ -484,6 +480,42 @@ func (p *pod) scrape(in *Input) error {
 		p.setTrouble(fmt.Errorf("EMANE's processes of %s have no schedule yet", joinNames(idle)))
 	default:
 		p.setTrouble(nil)
+	}
+	return nil
+}
+
+// scrapeOne reads a process's counters, and notes its lateness since it was last read. So a process that did not answer for a
+// while was late.
+func (p *pod) scrapeOne(in *Input, one *process) (*emane.Statistics, error) {
+	before, from, asked := one.last, one.lastRead, clock.Monotonic()
+	s, err := one.scrape(p.namespace, p.port)
+	switch {
+	case err != nil && len(before) > 0 && one.silentSince == 0:
+		one.silentSince = asked
+	case err == nil && len(before) > 0:
+		p.noteLateness(one.nem, &before[0], s, from, one.lastRead, one.silentSince)
+		one.silentSince = 0
+	}
+	if err == nil && one.schedule == nil && s.Schedules > 0 {
+		err = p.resumeSchedule(in, one)
+	}
+	return s, err
+}
+
+// resumeSchedule finds the schedule that a process has of an earlier driver: it would restart one that it receives again.
+func (p *pod) resumeSchedule(in *Input, one *process) error {
+	held, err := emane.ReadSchedule(one.connection, one.components)
+	if err != nil {
+		one.close()
+		return err
+	}
+	rate := p.rateOf(in, one.nem)
+	if p.adapter != nil {
+		p.adapter.Resume(time.Duration(clock.Monotonic()), int(one.nem), held.Rate())
+		rate = p.rateOf(in, one.nem)
+	}
+	if p.state.Schedule != nil && held.Is(int(one.nem), p.state.Schedule, rate) {
+		one.schedule, one.rate = p.state.Schedule, rate
 	}
 	return nil
 }
@@ -518,10 +550,14 @@ func (p *pod) setAnswer(nem int32, s *emane.Statistics) {
 	}
 }
 
-func (p *pod) noteLateness(nem int32, before, now *emane.Statistics, from, to int64) {
+// noteLateness between two readings of a process's counters. silentSince is since when it did not answer in between, 0 if it did.
+func (p *pod) noteLateness(nem int32, before, now *emane.Statistics, from, to, silentSince int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lateness.add(nem, before, now, from, to)
+	if silentSince > 0 {
+		p.lateness.late.Add(radio.Interval{From: silentSince, To: to, Worst: to - silentSince})
+	}
 }
 
 // schedule sends a process its schedule.
@@ -555,7 +591,7 @@ func (p *pod) observe(in *Input, s *emane.Statistics) {
 	}
 	for i := range in.Network.Spec.Members {
 		if m := &in.Network.Spec.Members[i]; int(m.NEM) == s.NEM {
-			p.adapter.Observe(time.Duration(clock.Monotonic()), s, emane.ThermalNoiseDBm(&in.Network.Spec, m))
+			p.adapter.Observe(time.Duration(clock.Monotonic()), s, emane.ThermalNoiseDBm(&in.Network.Spec, m, p.state.Schedule))
 		}
 	}
 }
@@ -576,13 +612,16 @@ type process struct {
 	// last are the statistics as last read, and lastRead the time of that by the monotonic clock.
 	last     []emane.Statistics
 	lastRead int64
+	// silentSince is when the first request since then was made that was not answered; 0 for none.
+	silentSince int64
 }
 
+// close the connection. What the process has said and has been told holds for the next one.
 func (o *process) close() {
 	if o.connection != nil {
 		_ = o.connection.Close()
 	}
-	o.connection, o.configured, o.schedule, o.last = nil, nil, nil, nil
+	o.connection, o.configured = nil, nil
 }
 
 // connect opens the connection to the control port, inside the namespace.
