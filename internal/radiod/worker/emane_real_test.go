@@ -13,6 +13,8 @@ import (
 
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
@@ -292,6 +294,76 @@ func TestARealEMANETakesTheRatesThatTheSINRAllows(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.until(t, "with less gain only small frames arrive", func() bool { return r.arrive(t, 3, 1000) == 0 && r.arrive(t, 3, 60) > 0 })
+}
+
+// restart replaces the worker of a bed.
+func (r *realPair) restart(t *testing.T, bed radiodBed) {
+	t.Helper()
+	r.m.Close()
+	m, held := managerWith(t, bed.parent, bed.directory)
+	r.m = r.pod.manager(m)
+	if err := m.Restore(held); err != nil {
+		t.Fatal(err)
+	}
+	r.until(t, "all are attached again", attachedIs(m, r.n, len(r.n.Spec.Members)))
+}
+
+// schedulesOf a node's process is how many it has accepted.
+func (r *realPair) schedulesOf(t *testing.T, nem int32) uint64 {
+	t.Helper()
+	var all []emane.Statistics
+	r.pod.do(t, func() error {
+		connection, err := net.Dial("tcp4", emane.InPod(r.n, nem).Control.String())
+		if err != nil {
+			return err
+		}
+		c := emane.NewControl(connection, 10*time.Second)
+		defer c.Close()
+		all, err = emane.Scrape(nil, c, func(int) *radio.Port { return nil })
+		return err
+	})
+	return all[0].Schedules
+}
+
+func sendOnce(to string) error {
+	c, err := net.Dial("udp4", to)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	_, err = c.Write(make([]byte, 100))
+	return err
+}
+
+// A process that receives its schedule again sends nothing until the next multiframe.
+func TestARealEMANEKeepsItsScheduleAndRateOverARestartOfTheWorker(t *testing.T) {
+	bed := newRadiod(t)
+	m, _ := bed.worker(t)
+	r := newRealPair(t, m, func(n *v1alpha1.RadioNetwork) {
+		n.Spec.Waveform = slots10(n.Spec.Waveform.RFPipe.PHY, "100us")
+		n.Spec.Waveform.TDMA.AdaptiveRates = []v1alpha1.TDMARate{{Rate: "1Mbit", SINR: "20dB"}, {Rate: "100kbit", SINR: "5dB"}}
+		n.Spec.Waveform.TDMA.Queue.Fragmentation = ptr.To(false)
+	})
+	r.until(t, "frames that need the higher rate arrive", func() bool { return r.arrive(t, 3, 1000) > 0 })
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // a sender that is not heard for 10 s has the lowest rate
+		defer close(stopped)
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(200 * time.Millisecond):
+				_ = netns.Do(r.a.namespace, func() error { return sendOnce("198.18.9.2:4000") })
+			}
+		}
+	}()
+	defer func() { close(stop); <-stopped }()
+	before := r.schedulesOf(t, 1)
+	r.restart(t, bed)
+	time.Sleep(2 * time.Second) // several readings
+	if now := r.schedulesOf(t, 1); now != before {
+		t.Errorf("it has accepted %d schedules, and %d before the restart; want none more", now, before)
+	}
 }
 
 func nowMicro() metav1.MicroTime { return metav1.NewMicroTime(time.Now()) }
