@@ -271,7 +271,7 @@ func e8Load(p pair) (settings []string) {
 	return append(settings, times(p.Duration(), fmt.Sprintf("[{at: %ds, start: [subs, pubs]}, {at: %ds, stop: [pubs]}]", p.Start(), p.Stop()))...)
 }
 
-// PGM uses the link rate in the experiment itself, so these points have their own.
+// pgm adds the points of PGM, which have the link in place.
 func (c *campaign) pgm(of func(link, string, bool, bool) pair) {
 	c.Exclude = append(c.Exclude, "{messaging: zeromq-pgm}      # these are included below")
 	for _, n := range e8Networks {

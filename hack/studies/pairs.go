@@ -87,7 +87,7 @@ func (p pair) Name() string {
 	return "e8-" + strings.TrimPrefix(string(p.link), "tactical-") + "-" + p.key() // a name has at most 40 letters
 }
 
-// Network returns the link's waveform. PGM uses the rate of a link in the file itself.
+// Network returns the link's waveform. With PGM it is in place.
 func (p pair) Network() string {
 	if p.pairing.key != "zeromq-pgm" {
 		return "waveform: " + string(p.link)

@@ -89,8 +89,8 @@ func (d *document) refuse(problems field.ErrorList, consequence string) (finding
 
 // problems returns those that the operator finds when it expands an experiment.
 func problems(e *v1alpha1.Experiment, known surroundings, scenario *render.Scenario) field.ErrorList {
-	input := render.Input{Experiment: e, Scripts: known.scripts, FileBytes: known.fileBytes, Scenario: scenario}
-	return checks.All(&checks.Subject{Input: input, Waveforms: render.WaveformsOf(&e.Spec, known.waveforms)})
+	input := render.Input{Experiment: e, Scripts: known.scripts, FileBytes: known.fileBytes, Scenario: scenario, Waveforms: render.WaveformsOf(&e.Spec, known.waveforms)}
+	return checks.All(&checks.Subject{Input: input})
 }
 
 // scenarioOf returns an experiment's scenario; nil if it has none, or it is unknown.

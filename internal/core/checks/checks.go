@@ -30,8 +30,6 @@ type Finding struct {
 type Subject struct {
 	// Input has the topology of a spec without errors.
 	render.Input
-	// Waveforms by network.
-	Waveforms map[string]v1alpha1.WaveformSpec
 	// Refused reports whether an error was found before, so that its pods need not be valid.
 	Refused bool
 }
@@ -128,8 +126,8 @@ func All(s *Subject) field.ErrorList {
 
 // Alone are the errors of an experiment that no other object decides on.
 func Alone(e *v1alpha1.Experiment) field.ErrorList {
-	input := render.Input{Experiment: e, Scripts: map[v1alpha1.KeyReference]string{}, FileBytes: map[v1alpha1.KeyReference]int{}}
-	return All(&Subject{Input: input, Waveforms: render.WaveformsOf(&e.Spec, nil)})
+	input := render.Input{Experiment: e, Scripts: map[v1alpha1.KeyReference]string{}, FileBytes: map[v1alpha1.KeyReference]int{}, Waveforms: render.WaveformsOf(&e.Spec, nil)}
+	return All(&Subject{Input: input})
 }
 
 func (s *Subject) run(chain []check) (found []Finding) {

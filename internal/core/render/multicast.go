@@ -42,7 +42,7 @@ func (m *siteMaker) pgm(site *apps.Site, node topology.Node, app v1alpha1.App) {
 	}
 	site.PGM = &apps.PGM{
 		Subscribers:  group(subscriberGroups, apps.Port(v1alpha1.ProtocolZeroMQ, brokerApp)+1),
-		RateKilobits: m.rateKilobits(on.Network),
+		RateKilobits: m.rateKilobits(node, on.Network),
 	}
 	var ports []int
 	if app.ZeroMQBroker != nil {
@@ -107,13 +107,25 @@ func (m *siteMaker) isClient(node topology.Node, protocol v1alpha1.Protocol, to 
 	return server.Node == broker.Name && server.App.Name == brokerApp.Name
 }
 
-// rateKilobits is the maximum rate of a PGM sender. It is that of the network's link, so that one sender never fills the
-// link's queue.
-func (m *siteMaker) rateKilobits(network string) int {
-	for _, n := range m.in.Experiment.Spec.Networks {
-		if n.Name == network && n.Link != nil && n.Link.Rate != nil {
-			return min(max(int(math.Round(n.Link.Rate.BitsPerSecond()/1000)), zeromq.MinPGMKilobits), maxPGMKilobits)
+// rateKilobits is the maximum rate of a node that sends by PGM. It is that of its frames to all on the network, so that one sender
+// never fills the network's queue.
+func (m *siteMaker) rateKilobits(node topology.Node, on string) int {
+	spec := &m.in.Experiment.Spec
+	i := slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Name == on })
+	network, waveform := spec.Networks[i], m.in.Waveforms[on]
+	if inPlace, ok := InPlace(network); ok {
+		waveform = inPlace
+	}
+	rate := waveform.RateBitsPerSecond()
+	for _, from := range []string{everyNode, node.Group, node.Name} { // the most specific link holds
+		for _, l := range links(network, waveform) {
+			if l.From == from && l.To == everyNode && l.Rate != nil {
+				rate = l.Rate.BitsPerSecond()
+			}
 		}
 	}
-	return maxPGMKilobits
+	if rate == 0 {
+		return maxPGMKilobits
+	}
+	return min(max(int(math.Round(rate/1000)), zeromq.MinPGMKilobits), maxPGMKilobits)
 }

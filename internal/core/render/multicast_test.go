@@ -73,6 +73,36 @@ func TestEveryPublisherOfANodeHasAPortOfItsOwnAndTheBrokerKnowsThemAll(t *testin
 	}
 }
 
+func TestAPGMSenderKeepsToTheRateOfItsNetworksModel(t *testing.T) {
+	rate := func(r v1alpha1.DataRate) *v1alpha1.LinkModel { return &v1alpha1.LinkModel{Rate: &r} }
+	for name, c := range map[string]struct {
+		waveform v1alpha1.WaveformSpec
+		base     []string
+		hq, veh  int // kbit/s
+	}{
+		"of a link":                 {v1alpha1.WaveformSpec{Link: rate("250kbit")}, nil, 250, 250},
+		"of a link without a rate":  {v1alpha1.WaveformSpec{Link: &v1alpha1.LinkModel{}}, nil, maxPGMKilobits, maxPGMKilobits},
+		"of a downlink at the base": {v1alpha1.WaveformSpec{Link: rate("250kbit"), Downlink: rate("2Mbit")}, []string{"hq"}, 2000, 250},
+		"of a radio":                {v1alpha1.WaveformSpec{RFPipe: &v1alpha1.RFPipeModel{Rate: "64kbit"}}, nil, 64, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := companyOf(t, "spec:"+strings.ReplaceAll(multicastSpec, "\n", "\n  "))
+			wan := v1alpha1.Network{Name: "wan", Waveform: "named", Base: c.base}
+			in.Experiment.Spec.Networks[1], in.Waveforms = wan, map[string]v1alpha1.WaveformSpec{"wan": c.waveform}
+			check := func(how string) {
+				t.Helper()
+				sites := MakeSites(in)
+				if hq, veh := sites["hq"][0].PGM.RateKilobits, sites["veh"][0].PGM.RateKilobits; hq != c.hq || veh != c.veh {
+					t.Errorf("waveform %s: hq sends at %d kbit/s and veh at %d; want %d and %d", how, hq, veh, c.hq, c.veh)
+				}
+			}
+			check("named")
+			in.Experiment.Spec.Networks[1], in.Waveforms = WithWaveform(wan, c.waveform), nil
+			check("in place")
+		})
+	}
+}
+
 func TestClientsThatMulticastDoesNotReachAreRefused(t *testing.T) {
 	for name, c := range map[string]struct{ old, new, want string }{
 		"on another network than its broker's first": {"{name: hq, networks: [wan]", "{name: hq, networks: [lan, wan]", `node uav is not on network "lan"`},

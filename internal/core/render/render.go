@@ -68,6 +68,8 @@ type Input struct {
 	Experiment *v1alpha1.Experiment
 	Topology   *topology.Topology
 	Options    Options
+	// Waveforms by network, as far as they are known. Those in place may be missing.
+	Waveforms map[string]v1alpha1.WaveformSpec
 	// ServerAddress is the address of the name in Options.ServerURL, once known, for isolated nodes without a nameserver.
 	ServerAddress string
 	// Scenario that moves the nodes, or nil.

@@ -155,7 +155,7 @@ func (s *Scope) Phase() v1alpha1.ExperimentPhase { return s.Experiment.Status.Ph
 
 // RenderInput is what objects of the experiment are rendered from.
 func (s *Scope) RenderInput() render.Input {
-	return render.Input{Experiment: s.Experiment, Topology: s.Topology, Options: s.Options, Scenario: s.Scenario, Scripts: s.Scripts, FileBytes: s.FileBytes, Contents: s.Contents, Templates: s.Templates, ServerAddress: s.ServerAddress,
+	return render.Input{Experiment: s.Experiment, Topology: s.Topology, Waveforms: s.Waveforms, Options: s.Options, Scenario: s.Scenario, Scripts: s.Scripts, FileBytes: s.FileBytes, Contents: s.Contents, Templates: s.Templates, ServerAddress: s.ServerAddress,
 		ClientSecurity: s.ClientSecurity}
 }
 

@@ -80,7 +80,7 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.AddFinding(scope.ReasonEngineMissing, err)
 	}
 	if s.Valid {
-		addFindings(s, checks.References(&checks.Subject{Input: s.RenderInput(), Waveforms: s.Waveforms, Refused: len(s.Findings) > 0}))
+		addFindings(s, checks.References(&checks.Subject{Input: s.RenderInput(), Refused: len(s.Findings) > 0}))
 	}
 	return false, nil
 }
