@@ -166,6 +166,7 @@ func (t references) checkApp(app v1alpha1.App, node Node, path *field.Path) (err
 	}
 	errs = append(errs, checkRawSockets(app, node, path.Child("zeromqBroker", "transport"))...)
 	errs = append(errs, t.checkServers(app, node, path)...)
+	errs = append(errs, t.checkRabbitMQ(app, node, path)...)
 	errs = append(errs, t.checkProxy(app, node, path.Child("proxy"))...)
 	if m := app.Messaging; m != nil && m.Via != "" {
 		_, proxy, err := t.Proxy(node, m.Via)
@@ -306,11 +307,14 @@ func (t *Topology) securityOf(from Node, protocol v1alpha1.Protocol, to string) 
 	return "a password"
 }
 
-// BridgePeer resolves the other end of a bridge, which must not be its own broker.
+// BridgePeer resolves the other end of a bridge, which must not be its own broker, nor one that echoes.
 func (t *Topology) BridgePeer(node Node, bridge v1alpha1.Bridge) (Node, error) {
 	candidates, err := t.brokerCandidates(v1alpha1.ProtocolMQTT, bridge.To)
 	if err != nil {
 		return Node{}, err
+	}
+	if app, _ := t.BrokerAppOn(node, v1alpha1.ProtocolMQTT, bridge.To); app.RabbitMQ != nil {
+		return Node{}, fmt.Errorf("app %q is RabbitMQ, which sends a bridge its own messages back: join the two by a mediator", app.Name)
 	}
 	var others []Node
 	for _, c := range candidates {

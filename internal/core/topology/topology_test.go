@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -114,6 +115,10 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 		"repeats an hour later": {func(s *v1alpha1.ExperimentSpec) {
 			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Repeat: &v1alpha1.Repetition{Times: 1, Interval: "1h"}}
 		}, `spec.apps[2].publisher.repeat.interval: Invalid value: "1h": must be from 1ms to 60s`},
+		"a bridge to RabbitMQ": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps = append(s.Apps, v1alpha1.App{Name: "rabbit", RabbitMQ: &v1alpha1.RabbitMQ{}})
+			s.Nodes[1].Apps, s.Apps[0].Mosquitto.Bridges = append(s.Nodes[1].Apps, "rabbit"), []v1alpha1.Bridge{{To: "rabbit"}}
+		}, `spec.apps[0].mosquitto.bridges[0].to: Invalid value: "rabbit": app "rabbit" is RabbitMQ, which sends a bridge its own messages back: join the two by a mediator`},
 		"a bridge to itself": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "hq/broker"}} }, "bridge of the broker on node hq to itself"},
 	}
 	for name, c := range cases {
@@ -246,5 +251,37 @@ func TestMoreNodesThanAllowedAreNotExpanded(t *testing.T) {
 	if got, errs := Expand(spec(many(v1alpha1.MaxNodes - 1))); len(errs) > 0 || len(got.Nodes) != v1alpha1.MaxNodes {
 		// All of them are on a network that has room for 4094.
 		t.Errorf("expanded to %d nodes with %v, want %d", len(got.Nodes), errs, v1alpha1.MaxNodes)
+	}
+}
+
+func TestWhatRabbitMQHasNoMQTTForIsRefused(t *testing.T) {
+	const qos = "broker rabbit is RabbitMQ, which has no QoS 2 and sends with 1: want 1, or a broker mosquitto or vernemq"
+	for name, c := range map[string]struct{ client, want string }{
+		"QoS 1":                       {"publisher: {protocol: mqtt, to: rabbit, qos: 1, version: 3.1.1}", ""},
+		"AMQP, which has no version":  {`publisher: {protocol: amqp, to: rabbit, qos: 1, version: "5"}`, ""},
+		"another broker":              {`publisher: {protocol: mqtt, to: broker, qos: 2, version: "5"}`, ""},
+		"a publisher of QoS 2":        {"publisher: {protocol: mqtt, to: rabbit, qos: 2}", "spec.apps[0].publisher.qos: Invalid value: 2: " + qos},
+		"a subscriber of QoS 2":       {"subscriber: {protocol: mqtt, to: rabbit, qos: 2}", "spec.apps[0].subscriber.qos: Invalid value: 2: " + qos},
+		"a script of QoS 2":           {"script: {protocol: mqtt, to: rabbit, qos: 2}", "spec.apps[0].script.qos: Invalid value: 2: " + qos},
+		"a further broker":            {"publisher: {protocol: mqtt, to: broker, failover: [rabbit], qos: 2}", "spec.apps[0].publisher.qos: Invalid value: 2: " + qos},
+		"a broker behind a gateway":   {"publisher: {protocol: mqtt-sn, to: gateway, qos: 2}", "spec.apps[0].publisher.qos: Invalid value: 2: " + qos},
+		"a mediator's leg of QoS 2":   {"mediator: {legs: [{protocol: mqtt, to: broker, qos: 2}, {protocol: mqtt, to: rabbit, qos: 2}]}", "spec.apps[0].mediator.legs[1].qos: Invalid value: 2: " + qos},
+		"MQTT 5":                      {`publisher: {protocol: mqtt, to: rabbit, version: "5"}`, `spec.apps[0].publisher.version: Invalid value: "5": broker rabbit is RabbitMQ, which refuses MQTT 5: want 3.1.1, or a broker mosquitto or vernemq`},
+		"one message for two brokers": {"publisher: {protocol: mqtt, to: rabbit, failover: [rabbit], qos: 2}", "spec.apps[0].publisher.qos: Invalid value: 2: " + qos},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &v1alpha1.ExperimentSpec{}
+			if err := yaml.UnmarshalStrict([]byte(`
+networks: [{name: lan, subnet: 198.18.1.0/24}]
+apps: [{name: own, `+c.client+`}, {name: broker, mosquitto: {}}, {name: rabbit, rabbitmq: {}}, {name: gateway, mqttsnGateway: {to: rabbit}}]
+nodes: [{name: hq, networks: [lan], apps: [own, broker]}, {name: far, networks: [lan], apps: [rabbit, gateway]}]`), s); err != nil {
+				t.Fatal(err)
+			}
+			expanded, _ := Expand(s)
+			errs := expanded.CheckReferences(s)
+			if (len(errs) == 0) != (c.want == "") || len(errs) > 1 || len(errs) > 0 && errs[0].Error() != c.want {
+				t.Errorf("%v; want %q", errs, c.want)
+			}
+		})
 	}
 }
