@@ -134,8 +134,11 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 	return findings
 }
 
-// wanted adds the field's value to an error that only names types: 65 for a duration should read 65s.
+// wanted adds the field's value to an error that only names types: 65 for a duration should read 65s. To others it adds a way out.
 func (d *document) wanted(e *field.Error, path string) string {
+	if e.Type == field.ErrorTypeTooMany && path == "spec.timeline" {
+		return ". Comm effects of a scenario change links as often as you like: see commEffects of a network"
+	}
 	definition, err := definitionOf(d.kind)
 	if e.Type != field.ErrorTypeTypeInvalid || err != nil {
 		return ""

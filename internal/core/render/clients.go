@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/payload/bytes"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -53,6 +54,11 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 			for j, filter := range traffic.Subscriptions(site.App, site.Node, i) {
 				topic(path.Child("subscriber", "topics").Index(j), s.Protocol, filter)
 			}
+		}
+	}
+	for i, filter := range site.App.Subscribes {
+		if err := mqtttopic.ValidFilter(filter); err != nil {
+			errs = append(errs, field.Invalid(path.Child("subscribes").Index(i), filter, err.Error()))
 		}
 	}
 	if m := site.App.Mediator; m != nil {

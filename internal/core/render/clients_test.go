@@ -24,6 +24,7 @@ func TestWhatClientsRefuseByTheNamesOfTheirNodesIsRefusedBefore(t *testing.T) {
 		"a mediator's filter too long":   {fmt.Sprintf("mediator: {legs: [{protocol: amqp, to: server, prefix: %q, topics: [a/headquarters/b/#]}]}", accents+"/1234567/"), "mediator.legs[0].topics[0]", "has 257 bytes"},
 		"a size with room for the ids":   {sized("bytes:35"), "", ""},
 		"a size too small for the ids":   {sized("bytes:34"), "publisher.payload", "of entity MECHANISEDBATTALIONONE-S001: want from 35"},
+		"an own app's filter":            {`image: i, command: [b], subscribes: ["a/#", "a/#/b"]`, "subscribes[1]", "want # alone in the last level"},
 		"what only one instance refuses": {publisher("amqp", strings.Repeat("x", 254)+"{instance}") + ", instances: 10", "publisher.topic", "has 256 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,45 @@ func requestWarnings(in Input) (warnings field.ErrorList) {
 	return warnings
 }
 
+// brokerWarnings are about clients and bridges without a static route to their broker, or back. Other networks are checked with the references.
+func brokerWarnings(in Input) (warnings field.ErrorList) {
+	r := newReachability(in)
+	if len(r.static) == 0 {
+		return nil
+	}
+	for i, app := range in.Experiment.Spec.Apps {
+		path := field.NewPath("spec", "apps").Index(i)
+		for _, reference := range topology.BrokerReferences(app, path) {
+			warnings = append(warnings, r.toBroker(app, reference.Path, reference.To, func(from topology.Node) (topology.Node, error) {
+				return r.t.Broker(from, reference.Protocol, reference.To)
+			})...)
+		}
+		if app.Mosquitto == nil {
+			continue
+		}
+		for j, bridge := range app.Mosquitto.Bridges {
+			warnings = append(warnings, r.toBroker(app, path.Child("mosquitto", "bridges").Index(j).Child("to"), bridge.To, func(from topology.Node) (topology.Node, error) {
+				return r.t.BridgePeer(from, bridge)
+			})...)
+		}
+	}
+	return warnings
+}
+
+// toBroker warns of the first node of an app that does not reach its broker.
+func (r *reachability) toBroker(app v1alpha1.App, path *field.Path, name string, brokerOf func(topology.Node) (topology.Node, error)) field.ErrorList {
+	for _, node := range r.t.NodesRunning(app.Name) {
+		broker, err := brokerOf(node)
+		if err != nil {
+			continue // another check reports it
+		}
+		if words := r.cut(node, broker); words != "" {
+			return field.ErrorList{field.Invalid(path, name, words)}
+		}
+	}
+	return nil
+}
+
 // reachability knows which nodes have routes to each other.
 type reachability struct {
 	t *topology.Topology

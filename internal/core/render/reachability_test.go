@@ -73,3 +73,38 @@ func TestAScriptInAConfigMapIsSearchedForMessagesWithoutAWay(t *testing.T) {
 		t.Errorf("it says %q; want %q", said, want)
 	}
 }
+
+func TestClientsWithoutAStaticRouteToTheirBrokerOrBackHaveWarnings(t *testing.T) {
+	const (
+		there = "{nodes: [veh], to: 198.18.1.0/24, via: relay}"
+		back  = "{nodes: [hq], to: 198.18.2.0/24, via: relay}"
+		pairs = "they have no network in common, and no routing domain or static route joins them"
+	)
+	client, bridge := "{name: own, publisher: {protocol: mqtt, to: broker, period: 1s}}", "{name: own, mosquitto: {bridges: [{to: broker}]}}"
+	for name, c := range map[string]struct{ app, left, right, want string }{
+		"routes both ways":     {client, back, there, ""},
+		"no route back":        {client, "", there, `spec.apps[1].publisher.to: Invalid value: "broker": node hq has no route to node veh: ` + pairs + ", so that no response comes back"},
+		"no route there":       {client, back, "", `"broker": node veh has no route to node hq: ` + pairs},
+		"a bridge":             {bridge, "", there, "spec.apps[1].mosquitto.bridges[0].to: Invalid value: \"broker\": node hq has no route to node veh"},
+		"a gateway":            {"{name: own, mqttsnGateway: {to: broker}}", "", there, "spec.apps[1].mqttsnGateway.to"},
+		"a mediator":           {"{name: own, mediator: {legs: [{protocol: mqtt, to: broker}]}}", "", there, "spec.apps[1].mediator.legs[0].to"},
+		"a further broker":     {"{name: own, subscriber: {protocol: mqtt, to: near, failover: [broker]}}", "", there, "spec.apps[1].subscriber.failover[0]"},
+		"a broadcast by veh":   {"{name: own, publisher: {protocol: mqtt-udp, period: 1s}}", "", "", ""},
+		"a broker on the node": {"{name: own, publisher: {protocol: mqtt, to: near, period: 1s}}", "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := companyOf(t, `
+metadata: {name: far}
+spec:
+  networks:
+  - {name: left, subnet: 198.18.1.0/24, link: {}, routing: {protocol: static, routes: [`+c.left+`]}}
+  - {name: right, subnet: 198.18.2.0/24, link: {}, routing: {protocol: static, routes: [`+c.right+`]}}
+  apps: [{name: broker, mosquitto: {}}, `+c.app+`, {name: near, vernemq: {}}]
+  nodes: [{name: hq, networks: [left], apps: [broker]}, {name: relay, networks: [left, right]}, {name: veh, networks: [right], apps: [own, near]}]`)
+			said := brokerWarnings(in).ToAggregate()
+			if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
+				t.Errorf("it says %v; want %q", said, c.want)
+			}
+		})
+	}
+}

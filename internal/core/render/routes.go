@@ -54,10 +54,16 @@ func destinations(t *topology.Topology, network string, router topology.Node, ro
 	return to
 }
 
-// checkRoutes finds static routes that lead nowhere.
+// minBabelMTU is the least MTU of IPv6 (RFC 8200 section 5). Interfaces with less have none.
+const minBabelMTU = 1280
+
+// checkRoutes finds static routes that lead nowhere, and an MTU that is too small for Babel.
 func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
 	if network.Routing == nil {
 		return nil
+	}
+	if network.Routing.Protocol == v1alpha1.RoutingBabel && mtu(network) < minBabelMTU {
+		errs = append(errs, field.Invalid(path.Child("mtu"), network.MTU, fmt.Sprintf("routing by babel needs an mtu of %d or more, as its packets are IPv6: want that, or another protocol", minBabelMTU)))
 	}
 	for i, route := range network.Routing.Routes {
 		at := path.Child("routing", "routes").Index(i)

@@ -109,6 +109,32 @@ func validityWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warn
 	return warnings
 }
 
+// smallestHello has the headers of Ethernet, IPv4 and UDP only.
+const smallestHello = 14 + 20 + 8
+
+const defaultHello = 2 * time.Second
+
+// dutyCycleWarnings are about networks of OLSR whose radios may not send as often as HELLOs are due.
+func dutyCycleWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (warnings field.ErrorList) {
+	for i, network := range spec.Networks {
+		radio := waveforms[network.Name].RFPipe
+		if network.Routing == nil || !isOLSR(network.Routing) || radio == nil || radio.DutyCycle == nil {
+			continue
+		}
+		hello := defaultHello
+		if network.Routing.Hello != nil {
+			hello = network.Routing.Hello.Std()
+		}
+		seconds := 8 * smallestHello / radio.Rate.BitsPerSecond()
+		if every := seconds / radio.DutyCycle.Fraction(); every > hello.Seconds() {
+			warnings = append(warnings, field.Invalid(routingPath(i).Child("hello"), hello.String(), fmt.Sprintf(
+				"an empty HELLO takes %.2g s on the air, and a duty cycle of %s allows one each %.2g s: neighbours expire, and HELLOs fill the queue. Want a hello well above that, or protocol static",
+				seconds, *radio.DutyCycle, every)))
+		}
+	}
+	return warnings
+}
+
 func routingPath(network int) *field.Path {
 	return field.NewPath("spec", "networks").Index(network).Child("routing")
 }

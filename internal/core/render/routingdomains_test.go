@@ -78,3 +78,49 @@ func TestNetworksOfADomainThatDoNotFitHaveWarnings(t *testing.T) {
 		})
 	}
 }
+
+func TestHELLOsThatADutyCycleDoesNotAllowHaveAWarning(t *testing.T) {
+	for name, c := range map[string]struct {
+		duty    string
+		routing v1alpha1.Routing
+		want    string
+	}{
+		"the default hello": {"1%", v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2},
+			`spec.networks[0].routing.hello: Invalid value: "2s": an empty HELLO takes 0.061 s on the air, and a duty cycle of 1% allows one each 6.1 s`},
+		"a hello too often":    {"1%", v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv1, Hello: ptr.To[v1alpha1.Duration]("6s")}, `"6s": an empty HELLO`},
+		"a hello seldom":       {"1%", v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: ptr.To[v1alpha1.Duration]("30s")}, ""},
+		"no limit":             {"", v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}, ""},
+		"routes without HELLO": {"1%", v1alpha1.Routing{Protocol: v1alpha1.RoutingStatic}, ""},
+	} {
+		radio := &v1alpha1.RFPipeModel{Rate: "5470bit"}
+		if c.duty != "" {
+			radio.DutyCycle = ptr.To(v1alpha1.Percent(c.duty))
+		}
+		spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{{Name: "lora", Routing: &c.routing}}}
+		said := dutyCycleWarnings(spec, map[string]v1alpha1.WaveformSpec{"lora": {RFPipe: radio}}).ToAggregate()
+		if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
+			t.Errorf("%s: it says %v; want %q", name, said, c.want)
+		}
+	}
+}
+
+func TestBabelNeedsTheMTUOfIPv6(t *testing.T) {
+	for _, c := range []struct {
+		protocol v1alpha1.RoutingProtocol
+		mtu      int32
+		want     string
+	}{
+		{v1alpha1.RoutingBabel, 1279, "spec.networks[2].mtu: Invalid value: 1279: routing by babel needs an mtu of 1280 or more"},
+		{v1alpha1.RoutingBabel, 1280, ""},
+		{v1alpha1.RoutingBabel, 0, ""}, // the default
+		{v1alpha1.RoutingOLSRv2, 222, ""},
+	} {
+		expanded, spec := hybrid(t, func(s *v1alpha1.ExperimentSpec) {
+			s.Networks[2].Routing.Protocol, s.Networks[2].MTU = c.protocol, c.mtu
+		})
+		said := CheckRadioModels(spec, expanded, nil, nil).ToAggregate()
+		if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
+			t.Errorf("%s at %d: it says %v; want %q", c.protocol, c.mtu, said, c.want)
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -421,6 +422,39 @@ func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.
 		}
 	}
 	return errs
+}
+
+// lateWarnings are about what an app's script has after the app's stop. Invalid scripts are left out.
+func (s *scripts) lateWarnings(app v1alpha1.App, path *field.Path, runs time.Duration) field.ErrorList {
+	late := func(at *field.Path, what string, times []time.Duration) field.ErrorList {
+		after := slices.DeleteFunc(slices.Clone(times), func(at time.Duration) bool { return at < runs })
+		if len(after) == 0 {
+			return nil
+		}
+		return field.ErrorList{field.Invalid(at, slices.Max(after).String(), fmt.Sprintf("the app runs for %s at most: %d of %d %s come after that, and are not sent", runs, len(after), len(times), what))}
+	}
+	var times []time.Duration
+	if messages, err := s.read(app); err == nil && messages != nil {
+		for _, m := range messages {
+			times = append(times, m.Std())
+		}
+		at := messagesPath(app, path).Child("messages")
+		if reference, script := scriptReference(app, path); reference != nil {
+			at = script.Child("configMap")
+		}
+		return late(at, "messages", times)
+	}
+	script, err := s.mgen(app)
+	if err != nil || script == nil {
+		return nil
+	}
+	lead, _ := leadOf(app, path)
+	for _, e := range script.Events {
+		if e.Type == mgen.On {
+			times = append(times, lead.Std()+e.At)
+		}
+	}
+	return late(scriptPath(app, path), "flows", times)
 }
 
 // messagesPath is the field of an app with scripted messages.

@@ -20,12 +20,14 @@ import (
 // there is none or it is not known.
 func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
 	t, spec := in.Topology, &in.Experiment.Spec
-	warnings := append(twoRayWarnings(t, spec, waveforms), leadWarnings(t, spec)...)
+	warnings := append(twoRayWarnings(t, spec, waveforms), runTimeWarnings(in)...)
 	warnings = append(warnings, slotReachWarnings(spec, t, waveforms, scenario)...)
 	warnings = append(warnings, fadingWarnings(spec, waveforms, scenario)...)
 	warnings = append(warnings, frequencyWarnings(spec, waveforms, scenario)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
+	warnings = append(warnings, dutyCycleWarnings(spec, waveforms)...)
 	warnings = append(warnings, requestWarnings(in)...)
+	warnings = append(warnings, brokerWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
 	return append(warnings, scenarioWarnings(spec, scenario)...)
 }
@@ -127,27 +129,39 @@ func reportedPayload(app v1alpha1.App, path *field.Path) (string, *field.Path) {
 	return payload, path
 }
 
-// leadWarnings are publishers that are stopped before their first message.
-func leadWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
-	compiled, errs := timeline.Compile(spec, t)
+// runTimeWarnings are about apps that are stopped before all of their messages are due.
+func runTimeWarnings(in Input) (warnings field.ErrorList) {
+	compiled, errs := timeline.Compile(&in.Experiment.Spec, in.Topology)
 	if len(errs) > 0 {
 		return nil // another check reports it
 	}
-	longest := longestRunTimes(compiled)
-	for i, app := range spec.Apps {
-		var lead v1alpha1.Duration
-		path := field.NewPath("spec", "apps").Index(i)
-		switch {
-		case app.Publisher != nil:
-			lead, path = app.Publisher.Lead, path.Child("publisher", "lead")
-		case app.Messaging != nil && app.Messaging.Push != nil:
-			lead, path = app.Messaging.Push.Lead, path.Child("messaging", "push", "lead")
-		}
-		if runs, known := longest[app.Name]; lead.Std() > 0 && known && lead.Std() >= runs {
-			warnings = append(warnings, field.Invalid(path, lead, fmt.Sprintf("the app runs for %s at most: it publishes nothing", runs)))
+	longest, s := longestRunTimes(compiled), &scripts{in: in}
+	for i, app := range in.Experiment.Spec.Apps {
+		if runs, known := longest[app.Name]; known {
+			path := field.NewPath("spec", "apps").Index(i)
+			warnings = append(append(warnings, leadWarnings(app, path, runs)...), s.lateWarnings(app, path, runs)...)
 		}
 	}
 	return warnings
+}
+
+// leadWarnings are about a publisher that is stopped before its first message.
+func leadWarnings(app v1alpha1.App, path *field.Path, runs time.Duration) field.ErrorList {
+	lead, path := leadOf(app, path)
+	if lead.Std() == 0 || lead.Std() < runs {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, lead, fmt.Sprintf("the app runs for %s at most: it publishes nothing", runs))}
+}
+
+func leadOf(app v1alpha1.App, path *field.Path) (v1alpha1.Duration, *field.Path) {
+	switch {
+	case app.Publisher != nil:
+		return app.Publisher.Lead, path.Child("publisher", "lead")
+	case app.Messaging != nil && app.Messaging.Push != nil:
+		return app.Messaging.Push.Lead, path.Child("messaging", "push", "lead")
+	}
+	return "", path
 }
 
 // longestRunTimes are the longest times between start and stop of apps, on any node.

@@ -52,6 +52,31 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 	}
 }
 
+func TestWhatAScriptHasAfterTheStopHasAWarning(t *testing.T) {
+	const messages = "messages: [{at: 1m, from: a, to: b}, {at: 12m, from: b, to: a}, {at: 13m, from: b, to: a}]"
+	for name, c := range map[string]struct{ app, start, want string }{
+		"messages within the run":  {"script: {protocol: mqtt, to: broker, " + messages + "}", "0s", ""},
+		"messages after the stop":  {"script: {protocol: mqtt, to: broker, " + messages + "}", "2m", `spec.apps[1].script.messages: Invalid value: "13m0s": the app runs for 13m0s at most: 1 of 3 messages come after that, and are not sent`},
+		"messages of a service":    {"messaging: {transport: coap, " + messages + "}", "4m", "spec.apps[1].messaging.messages: Invalid value: \"13m0s\": the app runs for 11m0s at most: 2 of 3 messages"},
+		"a flow after the stop":    {`mgen: {script: "0.0 ON 1 UDP DST b/5000 PERIODIC [1 100]\n600.0 ON 2 UDP DST b/5000 PERIODIC [1 100]"}`, "5m", `spec.apps[1].mgen.script: Invalid value: "10m0s": the app runs for 10m0s at most: 1 of 2 flows`},
+		"a flow that is cut short": {`mgen: {script: "0.0 ON 1 UDP DST b/5000 PERIODIC [1 100]\n900.0 OFF 1"}`, "5m", ""},
+		"a pattern after its lead": {`publisher: {protocol: mqtt, to: broker, lead: 2m, pattern: {mgen: "540.0 ON 1 PERIODIC [1 100]"}}`, "5m", `spec.apps[1].publisher.pattern.mgen: Invalid value: "11m0s"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(t, "[{name: broker, mosquitto: {}}, {name: own, "+c.app+"}]", "[{name: a, networks: [lan], apps: [broker, own]}, {name: b, networks: [lan], apps: [own]}]")
+			in.Experiment.Spec.Duration = "15m"
+			in.Experiment.Spec.Timeline = []v1alpha1.TimelineEntry{{At: v1alpha1.Duration(c.start), Start: []string{"own"}}, {At: "15m", Stop: []string{"own"}}}
+			said := ""
+			for _, warning := range SpecWarnings(in, nil, nil) {
+				said += warning.Error() + "\n"
+			}
+			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
+				t.Errorf("it says %q; want %q", said, c.want)
+			}
+		})
+	}
+}
+
 func TestAScenarioOfAnotherFrequencyHasAWarning(t *testing.T) {
 	spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{{Name: "vhf"}}}
 	for name, c := range map[string]struct {
