@@ -378,9 +378,14 @@ export interface components {
                             mosquitto?: {
                                 /** @description bridges to other brokers. Bridge each pair of brokers once, from either side. */
                                 bridges?: {
+                                    /**
+                                     * @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost.
+                                     * @enum {string}
+                                     */
+                                    session?: "Auto" | "Clean" | "Persistent";
                                     /** @description to is the other broker: an app's name, or node/app if several nodes run it. */
                                     to: string;
-                                    /** @description topics that cross the bridge. Without any, everything crosses it in both directions. */
+                                    /** @description topics that cross the bridge. Without any, everything crosses it in both directions, at QoS 0. */
                                     topics?: {
                                         /**
                                          * @description direction seen from the broker that has the bridge: in, out or both.
@@ -1887,9 +1892,14 @@ export interface components {
                     mosquitto?: {
                         /** @description bridges to other brokers. Bridge each pair of brokers once, from either side. */
                         bridges?: {
+                            /**
+                             * @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost.
+                             * @enum {string}
+                             */
+                            session?: "Auto" | "Clean" | "Persistent";
                             /** @description to is the other broker: an app's name, or node/app if several nodes run it. */
                             to: string;
-                            /** @description topics that cross the bridge. Without any, everything crosses it in both directions. */
+                            /** @description topics that cross the bridge. Without any, everything crosses it in both directions, at QoS 0. */
                             topics?: {
                                 /**
                                  * @description direction seen from the broker that has the bridge: in, out or both.

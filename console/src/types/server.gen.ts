@@ -610,8 +610,10 @@ export interface components {
         Bridge: {
             /** @description to is the other broker: an app's name, or node/app if several nodes run it. */
             to: string;
-            /** @description topics that cross the bridge. Without any, everything crosses it in both directions. */
+            /** @description topics that cross the bridge. Without any, everything crosses it in both directions, at QoS 0. */
             topics?: components["schemas"]["BridgeTopic"][];
+            /** @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost. */
+            session?: string;
         };
         /** @description BridgeTopic is one topic filter that crosses a bridge. */
         BridgeTopic: {

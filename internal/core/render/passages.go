@@ -6,7 +6,6 @@ import (
 
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
-	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/proxy"
 )
@@ -62,12 +61,8 @@ func bridgePassages(t *topology.Topology, node topology.Node, site apps.Site) (a
 	for _, bridge := range site.App.Mosquitto.Bridges {
 		peer, _ := t.BridgePeer(node, bridge)
 		here, there := brokerName(node.Name, site.App.Name), brokerName(peer.Name, bridge.To[strings.LastIndexByte(bridge.To, '/')+1:])
-		topics := bridge.Topics
-		if len(topics) == 0 {
-			topics = []v1alpha1.BridgeTopic{{Filter: allTopics}}
-		}
 		var in, out []runapi.PlannedPassage
-		for _, topic := range topics {
+		for _, topic := range bridge.AllTopics() {
 			if topic.Direction != "in" {
 				out = addFilter(out, runapi.PlannedPassage{From: here, To: there, StripPrefix: topic.LocalPrefix, AddPrefix: topic.RemotePrefix}, topic.Filter)
 			}

@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -109,11 +110,31 @@ type Bridge struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z][a-z0-9-]*(/[a-z][a-z0-9-]*)?$')",message="must be the name of an app, or node/app"
 	To string `json:"to"`
 
-	// topics that cross the bridge. Without any, everything crosses it in both directions.
+	// topics that cross the bridge. Without any, everything crosses it in both directions, at QoS 0.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
 	Topics []BridgeTopic `json:"topics,omitempty"`
+
+	// session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does
+	// so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost.
+	// +kubebuilder:default=Clean
+	// +optional
+	Session Session `json:"session,omitempty"`
+}
+
+// AllTopics that cross the bridge, with the default.
+func (b *Bridge) AllTopics() []BridgeTopic {
+	if len(b.Topics) == 0 {
+		return []BridgeTopic{{Filter: "#"}}
+	}
+	return b.Topics
+}
+
+// KeepsSession reports whether the brokers keep messages of QoS 1 and 2 between the bridge's connections.
+func (b *Bridge) KeepsSession() bool {
+	acknowledges := func(t BridgeTopic) bool { return t.QoS > 0 }
+	return b.Session == SessionPersistent || b.Session == SessionAuto && slices.ContainsFunc(b.Topics, acknowledges)
 }
 
 // BridgeTopic is one topic filter that crosses a bridge.

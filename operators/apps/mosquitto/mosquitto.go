@@ -119,7 +119,7 @@ func writeSecurity(b *strings.Builder, s *v1alpha1.Security) {
 
 func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, peer apps.Server) {
 	fmt.Fprintf(b, "\nconnection %s-%s-to-%s\naddress %s\n", site.Node, site.App.Name, peer.Node, peer.Address)
-	b.WriteString("bridge_protocol_version mqttv311\ntry_private true\ncleansession true\nnotifications false\nkeepalive_interval 60\n")
+	fmt.Fprintf(b, "bridge_protocol_version mqttv311\ntry_private true\ncleansession %t\nnotifications false\nkeepalive_interval 60\n", !bridge.KeepsSession())
 	// Jittered back-off from 1 s to at most 5 s, so that one lost SYN does not disable a bridge for an experiment.
 	b.WriteString("restart_timeout 1 5\n")
 	if s := peer.App.Security; s != nil && s.TLS {
@@ -128,11 +128,7 @@ func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, pee
 	if s := peer.App.Security; s != nil && s.Password {
 		fmt.Fprintf(b, "remote_username %s\nremote_password %s\n", userPlaceholder, passwordPlaceholder)
 	}
-	topics := bridge.Topics
-	if len(topics) == 0 {
-		topics = []v1alpha1.BridgeTopic{{Filter: "#"}}
-	}
-	for _, topic := range topics {
+	for _, topic := range bridge.AllTopics() {
 		direction := topic.Direction
 		if direction == "" {
 			direction = "both"

@@ -2,12 +2,15 @@ package mosquitto
 
 import (
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +39,7 @@ func sites() map[string]apps.Site {
 		"prefixed": site(nil, nil,
 			v1alpha1.Bridge{To: "nor/broker", Topics: []v1alpha1.BridgeTopic{{Filter: "#", Direction: "out", LocalPrefix: "bft/", RemotePrefix: "prt/"},
 				{Filter: "chat/+", Direction: "in", QoS: 1, RemotePrefix: "nor/"}, {Filter: "#", Direction: "both", LocalPrefix: "shared/"}}}),
+		"kept":                site(nil, nil, v1alpha1.Bridge{To: "nor/broker", Session: v1alpha1.SessionAuto, Topics: []v1alpha1.BridgeTopic{{Filter: "#", QoS: 1}}}),
 		"tls":                 site(tlsOnly, tlsOnly, v1alpha1.Bridge{To: "nor/broker"}),
 		"password":            site(passwordOnly, nil, v1alpha1.Bridge{To: "nor/broker"}),
 		"secure":              site(both, both, v1alpha1.Bridge{To: "nor/broker"}),
@@ -210,6 +214,99 @@ func TestABridgeWithPrefixesChangesTopicsAsMessagesCross(t *testing.T) {
 	if output, err := hub.client(t, "mosquitto_sub", "-v", "-t", "prt/#", "-C", "1", "-W", "60"); err != nil || output != "prt/veh-1 here\n" {
 		t.Errorf("the hub has %q: %v; want prt/veh-1", output, err)
 	}
+}
+
+func TestABridgeKeepsItsSessionWhenItIsToldTo(t *testing.T) {
+	acknowledged, unacknowledged := []v1alpha1.BridgeTopic{{Filter: "#", QoS: 1}}, []v1alpha1.BridgeTopic{{Filter: "#"}}
+	for name, c := range map[string]struct {
+		bridge v1alpha1.Bridge
+		want   bool
+	}{
+		"by default":                         {v1alpha1.Bridge{Topics: acknowledged}, false},
+		"never":                              {v1alpha1.Bridge{Session: v1alpha1.SessionClean, Topics: acknowledged}, false},
+		"where a topic has QoS 1":            {v1alpha1.Bridge{Session: v1alpha1.SessionAuto, Topics: acknowledged}, true},
+		"where no topic has more than QoS 0": {v1alpha1.Bridge{Session: v1alpha1.SessionAuto, Topics: unacknowledged}, false},
+		"where there are no topics":          {v1alpha1.Bridge{Session: v1alpha1.SessionAuto}, false},
+		"always":                             {v1alpha1.Bridge{Session: v1alpha1.SessionPersistent}, true},
+	} {
+		if got := c.bridge.KeepsSession(); got != c.want {
+			t.Errorf("%s: %t; want %t", name, got, c.want)
+		}
+	}
+}
+
+// way is a TCP relay to a port, which can be cut.
+type way struct {
+	to       int
+	listener net.Listener
+	mu       sync.Mutex
+	open     []net.Conn
+}
+
+func (w *way) join(t *testing.T, port int) {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.listener = listener
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", fmt.Sprintf("127.0.0.1:%d", w.to))
+			if err != nil {
+				_ = near.Close()
+				return
+			}
+			w.mu.Lock()
+			w.open = append(w.open, near, far)
+			w.mu.Unlock()
+			go func() { _, _ = io.Copy(near, far) }()
+			go func() { _, _ = io.Copy(far, near) }()
+		}
+	}()
+}
+
+func (w *way) cut() {
+	_ = w.listener.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.open {
+		_ = c.Close()
+	}
+}
+
+func TestABridgeWithAPersistentSessionCarriesWhatCameWhileItWasAway(t *testing.T) {
+	hub := run(t, site(nil, nil), nil)
+	between, port := way{to: hub.port}, testport.Free(t)
+	between.join(t, port)
+	spoke := run(t, site(nil, nil, v1alpha1.Bridge{To: "nor/broker", Session: v1alpha1.SessionPersistent, Topics: []v1alpha1.BridgeTopic{{Filter: "#", QoS: 1}}}), nil, port)
+	publish := func(b broker, topic string, options ...string) {
+		t.Helper()
+		if output, err := b.client(t, "mosquitto_pub", append(options, "-t", topic, "-m", "hello", "-q", "1")...); err != nil {
+			t.Fatal(err, output)
+		}
+	}
+	receive := func(b broker, topic string) {
+		t.Helper()
+		if output, err := b.client(t, "mosquitto_sub", "-t", topic, "-q", "1", "-C", "1", "-W", "60"); err != nil || output != "hello\n" {
+			t.Errorf("%q arrives on %s: %v", output, topic, err)
+		}
+	}
+	publish(hub, "ready", "-r")
+	receive(spoke, "ready")
+	between.cut()
+	publish(hub, "down", "-r")
+	publish(spoke, "up") // not retained: what is retained crosses anew in any case
+	var arrived sync.WaitGroup
+	arrived.Go(func() { receive(hub, "up") })
+	time.Sleep(time.Second) // until that has subscribed
+	between.join(t, port)
+	arrived.Wait()
+	receive(spoke, "down")
 }
 
 func TestTheBrokerRunsOnceAndReadsItsFile(t *testing.T) {
