@@ -43,6 +43,8 @@ func TestKubernetesHabitsAreTaken(t *testing.T) {
 		"a word that YAML 1.1 reads as a truth": {strings.Replace(sound, "group: nor,", "group: NO,", 1),
 			`spec.nodes[0].group: must be of type string, not boolean: YAML reads NO without quotes as something else than text; write it in quotes, "NO"`},
 		"a number that is a value": {strings.Replace(sound, "value: fast", "value: 1e3", 1), `write it in quotes, "1e3"`},
+		"more changes than a timeline has": {strings.Replace(sound, "  timeline:\n", "  timeline:\n"+strings.Repeat("  - {at: 6s, set: [{network: wan, silent: true}]}\n", 38), 1),
+			"spec.timeline: Too many: 41: must have at most 40 items. Comm effects of a scenario change links as often as you like: see commEffects of a network"},
 		"a height without a unit":  {strings.Replace(sound, "networks: [wan], apps: [hub, bft]", "position: {latitude: '58', longitude: '8', altitude: 20}, networks: [wan], apps: [hub, bft]", 1), `must be of type string, not integer: it must be a length with its unit, such as 120m`},
 		"a gain without a unit":    {strings.Replace(sound, "    link: {rate: 2Mbit, delay: 5ms, loss: 0.5%}\n", "    rfpipe: {phy: {antennaGain: 3}}\n", 1), "must be of type string, not integer: it must be a gain with its unit, such as 2dBi"},
 		"a loss without a percent": {strings.Replace(sound, "loss: 0.5%", "loss: 0", 1), "must be of type string, not integer: it must be a percentage from 0% to 100%"},
