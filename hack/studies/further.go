@@ -202,7 +202,7 @@ func redundantBrokers(f form) study {
 	at := starts + p.lead + p.publishing/2
 	p.events = []string{fmt.Sprintf("{at: %ds, stop: [main]}", at)}
 	return study{campaign{Title: "The main broker ends, or its radio falls silent, in the middle: what does a standby save?", Axes: []axis{
-		{"standby", []level{{Name: "cold"}, {"bridged", []string{set("apps[standby].mosquitto.bridges", "[{to: main}]")}},
+		{"standby", []level{{Name: "cold"}, {"bridged", []string{set("apps[standby].mosquitto.bridges", `[{to: main, session: Persistent, topics: [{filter: "#", qos: 1}]}]`)}},
 			{"none", []string{set("apps[standby]"), set("nodes[n12].apps", "[bft]"), set("apps[picture].subscriber.failover"), set("apps[bft].publisher.failover")}}}},
 		{"loss", []level{{Name: "broker"}, {"radio", []string{set("timeline[1]", fmt.Sprintf("{at: %ds, set: [{network: radio, from: n1, radio: {transmit: false}}]}", at))}}}}}}, p}
 }
