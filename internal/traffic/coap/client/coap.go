@@ -198,16 +198,6 @@ func (p *Peer) Close(ctx context.Context) {
 	p.running.Wait(ctx)
 }
 
-// whilePeer is a context that also ends with the peer.
-func (p *Peer) whilePeer(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	stop := context.AfterFunc(p.ctx, cancel)
-	return ctx, func() {
-		stop()
-		cancel()
-	}
-}
-
 // timeout is the longest time for one request.
 func (p *Peer) timeout() time.Duration {
 	return time.Duration(p.setup.TimeoutSeconds * float64(time.Second))

@@ -16,11 +16,9 @@ const tokenBytes = 4
 
 // exchange waits for what comes back for a token.
 type exchange struct {
-	token message.Token
-	to    origin
-	// anybody may respond, as the request was multicast.
-	anybody bool
-	events  chan event
+	token  message.Token
+	to     origin
+	events chan event
 }
 
 type eventKind int
@@ -63,7 +61,7 @@ type exchanges struct {
 	broken *request.Failure
 }
 
-func (s *exchanges) open(random *random, to origin, anybody bool) (*exchange, error) {
+func (s *exchanges) open(random *random, to origin) (*exchange, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.broken != nil {
@@ -72,7 +70,7 @@ func (s *exchanges) open(random *random, to origin, anybody bool) (*exchange, er
 	if s.byToken == nil {
 		s.byToken = map[string]*exchange{}
 	}
-	x := &exchange{to: to, anybody: anybody, events: make(chan event, 16)}
+	x := &exchange{to: to, events: make(chan event, 16)}
 	for x.token = random.token(); s.byToken[string(x.token)] != nil; x.token = random.token() {
 	}
 	s.byToken[string(x.token)] = x

@@ -7,9 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -93,30 +91,11 @@ func run(t *testing.T, command ...string) string {
 }
 
 // resources has what the other programs' servers have.
-func resources(value *atomic.Int32) request.Handler {
-	return func(at time.Time, r request.Request) request.Response {
-		switch r.Path {
-		case "/counter":
-			return request.Response{Status: 200, Body: fmt.Append(nil, value.Load()), ContentType: "text/plain"}
-		case "/missing":
-			return request.Response{Status: 404}
-		}
-		return echo(at, r)
+func resources(at time.Time, r request.Request) request.Response {
+	if r.Path == "/missing" {
+		return request.Response{Status: 404}
 	}
-}
-
-// counting is a peer whose counter rises every 200 ms.
-func counting(t *testing.T, open request.Open) (peer request.Peer, at string) {
-	var value atomic.Int32
-	peer, at = real(t, open, func(s *request.Setup) { s.Handler = resources(&value) })
-	go func() {
-		for t.Context().Err() == nil {
-			time.Sleep(200 * time.Millisecond)
-			value.Add(1)
-			Changed(peer, "/counter")
-		}
-	}()
-	return peer, at
+	return echo(at, r)
 }
 
 var transports = map[string]request.Open{"coap": Open, "coap+tcp": OpenTCP}
@@ -128,14 +107,13 @@ posted 1024 2.04 true 42
 posted 5000 2.04 true 42
 state 2.05 state of /state
 missing 4.04
-observed 4 true
 `
 	for name, other := range others {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			program := other(t)
 			for scheme, open := range transports {
-				_, at := counting(t, open)
+				_, at := real(t, open, func(s *request.Setup) { s.Handler = resources })
 				if got := run(t, append(program, "ask", scheme+"://"+at)...); got != want {
 					t.Errorf("%s: %s says\n%swant\n%s", scheme, name, got, want)
 				}
@@ -180,27 +158,6 @@ func askAll(t *testing.T, client request.Peer, at string) {
 	if _, _, err := client.Do(t.Context(), at, request.Request{Path: "/missing"}, request.Events{}); request.ReasonOf(err) != request.Rejected {
 		t.Errorf("a path that is not there: %v", err)
 	}
-	observeCounter(t, client, at, "/counter")
-}
-
-// observeCounter waits for four rising values.
-func observeCounter(t *testing.T, client request.Peer, at, path string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var values []int
-	err := Observe(ctx, client, at, path, func(_ time.Time, r request.Response) {
-		value, err := strconv.Atoi(string(r.Body))
-		if err != nil || len(values) > 0 && value <= values[len(values)-1] {
-			t.Errorf("%q after %v", r.Body, values)
-		}
-		if values = append(values, value); len(values) == 4 {
-			cancel()
-		}
-	})
-	if err != nil || len(values) < 4 {
-		t.Errorf("observed %v, %v", values, err)
-	}
 }
 
 // libcoap is a program of Debian's libcoap3-bin.
@@ -222,7 +179,7 @@ func TestLibcoapsClientAsksOurServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for scheme, open := range transports {
-		_, at := counting(t, open)
+		_, at := real(t, open, func(s *request.Setup) { s.Handler = resources })
 		uri := scheme + "://" + at
 		for _, c := range []struct {
 			want string
@@ -238,10 +195,6 @@ func TestLibcoapsClientAsksOurServer(t *testing.T) {
 			if got := strings.TrimSpace(run(t, append([]string{client}, c.args...)...)); got != c.want {
 				t.Errorf("%s: coap-client %s says %.100q; want %.100q", scheme, c.args, got, c.want)
 			}
-		}
-		values := strings.Fields(strings.ReplaceAll(run(t, client, "-w", "-s", "2", "-m", "get", uri+"/counter"), "\x00", " "))
-		if len(values) < 5 || values[0] == values[len(values)-1] {
-			t.Errorf("%s: coap-client observes %q in two seconds", scheme, values)
 		}
 		if open := scheme == "coap"; open {
 			if got := run(t, client, "-l", "2,4", "-m", "post", "-e", "lost", uri+"/messages"); strings.TrimSpace(got) != "lost" {
@@ -274,7 +227,6 @@ func TestOurClientAsksLibcoapsServer(t *testing.T) {
 			if _, _, err = ours.Do(t.Context(), at, request.Request{Path: "/missing"}, request.Events{}); request.ReasonOf(err) != request.Rejected {
 				t.Errorf("%s: a path that is not there: %v", scheme, err)
 			}
-			observeCounter(t, ours, at, "/time?ticks")
 		}
 	}
 }

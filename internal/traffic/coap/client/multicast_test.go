@@ -1,13 +1,19 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/plgd-dev/go-coap/v3/message"
+	"github.com/plgd-dev/go-coap/v3/message/codes"
 
 	"vignette.dev/vignette/internal/traffic/request"
 )
@@ -27,8 +33,74 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play is a peer in a namespace of the test: a server, or a client that sends to the group or asks it.
+// gather asks a group, and calls each with every response until ctx ends. It needs no peer, whose requests to groups have no responses.
+func gather(ctx context.Context, s socket, to, path string, each func(at time.Time, r request.Response)) error {
+	m := message.Message{Type: message.NonConfirmable, Code: codes.GET, MessageID: 1, Token: message.Token("ask")}
+	if err := addTarget(&m, path); err != nil {
+		return err
+	}
+	datagram, err := format(m)
+	if err != nil {
+		return err
+	}
+	if err := s.write(datagram, origin{remote: netip.MustParseAddrPort(to)}); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = s.close() })()
+	for b := make([]byte, maxDatagram); ; {
+		n, _, err := s.read(b)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
+		}
+		if m, err := parse(bytes.Clone(b[:n])); err == nil && isResponse(m.Code) && string(m.Token) == "ask" {
+			each(time.Now(), responseOf(m))
+		}
+	}
+}
+
+// plainSocket is a socket that no peer reads.
+type plainSocket struct{ *net.UDPConn }
+
+func (s plainSocket) read(b []byte) (int, origin, error) {
+	n, from, err := s.ReadFromUDPAddrPort(b)
+	return n, origin{remote: from}, err
+}
+
+func (s plainSocket) write(b []byte, to origin) error {
+	_, err := s.WriteToUDPAddrPort(b, to.remote)
+	return err
+}
+
+func (s plainSocket) close() error { return s.Close() }
+
+// askGroup prints the first response of the group.
+func askGroup() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	conn, err := net.ListenUDP("udp4", nil)
+	if err != nil {
+		return err
+	}
+	return gather(ctx, plainSocket{conn}, group+":5683", "/state", func(_ time.Time, r request.Response) {
+		if ctx.Err() == nil {
+			fmt.Printf("response %d %s\n", r.Status, r.Body)
+		}
+		cancel()
+	})
+}
+
+// play is a peer in a namespace of the test: a server, or a client that sends to the group. Or it asks the group.
 func play(role string) int {
+	if role == "ask" { // without a server of its own, which would answer too
+		if err := askGroup(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		return 0
+	}
 	setup := request.Setup{Listen: ":5683", Interface: "wan", MulticastGroups: []string{group}, TimeoutSeconds: 10, Receipt: true}
 	setup.CoAP.LeisureSeconds = 0.5
 	setup.Handler = func(at time.Time, r request.Request) request.Response {
@@ -61,11 +133,6 @@ func play(role string) int {
 			}
 		}
 		time.Sleep(time.Second)
-	case "ask":
-		err = Gather(ctx, p, group+":5683", request.Request{Path: "/state"}, func(_ time.Time, r request.Response) {
-			fmt.Printf("response %d %s\n", r.Status, r.Body)
-			cancel()
-		})
 	case "no neighbour", "no neighbour by TCP":
 		_, _, err = p.Do(ctx, nobody+":5683", request.Request{Path: "/"}, request.Events{})
 	case "no route":

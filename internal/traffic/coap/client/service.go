@@ -1,12 +1,9 @@
 package client
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/plgd-dev/go-coap/v3/message"
@@ -15,9 +12,6 @@ import (
 	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
-
-// maxObservers of a server. Later ones get the resource once, as the standard has it.
-const maxObservers = 1024
 
 // room is what one message to a remote endpoint can carry.
 type room struct {
@@ -37,8 +31,6 @@ type arrival struct {
 	from      string
 	multicast bool
 	room      room
-	// notify sends a notification to the remote endpoint, and fails if it does not want it.
-	notify func(ctx context.Context, token message.Token, m message.Message) error
 }
 
 // key identifies a transfer in blocks (RFC 9175, section 3.3).
@@ -61,15 +53,10 @@ func (r reply) message(body []byte) message.Message {
 type service struct {
 	handler request.Handler
 	store   *store
-
-	mu        sync.Mutex
-	observers map[observerKey]*observer
-	// sequence is the last value of the option Observe.
-	sequence uint32
 }
 
 func newService(h request.Handler, lifetime time.Duration) *service {
-	return &service{handler: h, store: newStore(lifetime), observers: map[observerKey]*observer{}}
+	return &service{handler: h, store: newStore(lifetime)}
 }
 
 // refuse is an error response; the text is for people.
@@ -168,15 +155,7 @@ func (s *service) serve(a arrival, body []byte) message.Message {
 	if a.message.Code != codes.GET {
 		r.Body, r.ContentType, r.ContentEncoding = append([]byte{}, body...), c.mediaType, c.encoding
 	}
-	if a.message.Code != codes.GET {
-		return s.pack(a, s.call(a, r))
-	}
-	key, o := s.register(a) // before the call, so that no change after it is lost
-	response := s.call(a, r)
-	if o != nil {
-		s.observe(key, o, &response)
-	}
-	return s.pack(a, response)
+	return s.pack(a, s.call(a, r))
 }
 
 // call is the handler's response as a message, with its whole body.
@@ -216,8 +195,7 @@ func (s *service) pack(a arrival, response message.Message) message.Message {
 	etag := binary.BigEndian.AppendUint32(nil, crc32.ChecksumIEEE(response.Payload))
 	add(&response, message.ETag, etag)
 	kept := reply{code: response.Code, options: response.Options}
-	remove(&response, message.Observe)
-	s.store.put(key, response.Payload, reply{code: response.Code, options: response.Options})
+	s.store.put(key, response.Payload, kept)
 	if !asked {
 		wanted.exponent = a.room.exponent
 	}
@@ -263,117 +241,4 @@ func cut(r room, of reply, body []byte, b block) message.Message {
 func suppressed(m message.Message, c codes.Code) bool {
 	unwanted, ok := uintOption(m, message.NoResponse)
 	return ok && c != codes.Continue && unwanted>>(class(c)-1)&1 == 1
-}
-
-type observerKey struct{ from, token string }
-
-// observer is a client that gets a resource's state after each change (RFC 7641).
-type observer struct {
-	arrival arrival
-	// changed since the last notification, busy while that or the first response is under way.
-	changed, busy bool
-	// begin notifies of a change that came before the first response.
-	begin func()
-}
-
-// register registers the sender of a request, or ends its registration. Without a new registration it returns nil.
-func (s *service) register(a arrival) (observerKey, *observer) {
-	register, ok := uintOption(a.message, message.Observe)
-	key := observerKey{a.from, string(a.message.Token)}
-	if !ok || a.notify == nil {
-		return key, nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, known := s.observers[key]
-	if register != 0 {
-		delete(s.observers, key)
-		return key, nil
-	}
-	if !known && len(s.observers) >= maxObservers {
-		return key, nil
-	}
-	o := &observer{arrival: a, busy: true}
-	s.observers[key] = o
-	return key, o
-}
-
-// observe completes a registration with the first response. An error ends the registration.
-func (s *service) observe(key observerKey, o *observer, response *message.Message) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.observers[key] != o {
-		return
-	}
-	if class(response.Code) != 2 {
-		delete(s.observers, key)
-		return
-	}
-	s.sequence++
-	addUint(response, message.Observe, s.sequence&0xffffff)
-	if o.busy = o.changed; o.changed {
-		o.begin()
-	}
-}
-
-// changed notifies the observers of a path.
-func (s *service) changed(ctx context.Context, run func(func()), path string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key, o := range s.observers {
-		if plain, _, _ := strings.Cut(target(o.arrival.message), "?"); plain != path {
-			continue
-		}
-		o.changed = true
-		o.begin = func() { run(func() { s.notify(ctx, key, o) }) }
-		if !o.busy {
-			o.busy = true
-			o.begin()
-		}
-	}
-}
-
-// notify sends an observer the newest state until that has not changed meanwhile.
-func (s *service) notify(ctx context.Context, key observerKey, o *observer) {
-	for {
-		s.mu.Lock()
-		if s.observers[key] != o || !o.changed || ctx.Err() != nil {
-			o.busy = false
-			s.mu.Unlock()
-			return
-		}
-		o.changed = false
-		s.sequence++
-		sequence := s.sequence & 0xffffff
-		s.mu.Unlock()
-		a := o.arrival
-		a.at = time.Now()
-		response := s.call(a, request.Request{Path: target(a.message)})
-		ended := class(response.Code) != 2
-		if !ended {
-			addUint(&response, message.Observe, sequence)
-		}
-		if err := o.arrival.notify(ctx, a.message.Token, s.pack(a, response)); err != nil || ended {
-			s.forget(key, o)
-		}
-	}
-}
-
-func (s *service) forget(key observerKey, o *observer) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.observers[key] == o {
-		delete(s.observers, key)
-	}
-}
-
-// unwanted ends a remote endpoint's registration with a token, as it does not know the token, or all of them without one.
-func (s *service) unwanted(from, token string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for key := range s.observers {
-		if key.from == from && (token == "" || key.token == token) {
-			delete(s.observers, key)
-		}
-	}
 }

@@ -231,7 +231,6 @@ func (s *stream) run() {
 	}
 	s.exchanges.fail(failure, true)
 	close(s.over)
-	s.service.unwanted(s.from, "")
 }
 
 func (s *stream) read() error {
@@ -405,12 +404,8 @@ func (s *stream) request(m message.Message, size int, at time.Time) error {
 		}
 	}
 	s.running.Go(func() {
-		written := make(chan struct{})
-		defer func() {
-			close(written)
-			<-s.requests
-		}()
-		if response, wanted := s.respond(m, size, at, written); wanted {
+		defer func() { <-s.requests }()
+		if response, wanted := s.respond(m, size, at); wanted {
 			_ = s.send(s.ctx, response, nil)
 		}
 	})
@@ -418,20 +413,10 @@ func (s *stream) request(m message.Message, size int, at time.Time) error {
 }
 
 // respond calls the service. Then it gives the handler's slot back, as the remote endpoint may be slow to read the response.
-// Notifications follow once the response is written, as the client takes the last one for the newest.
-func (s *stream) respond(m message.Message, size int, at time.Time, written <-chan struct{}) (response message.Message, wanted bool) {
+func (s *stream) respond(m message.Message, size int, at time.Time) (response message.Message, wanted bool) {
 	defer func() { <-s.handlers }()
 	defer s.budget.give(size)
 	a := arrival{message: m, at: at, from: s.from, room: s.accepted()}
-	a.notify = func(ctx context.Context, token message.Token, n message.Message) error {
-		n.Token = token
-		select {
-		case <-written:
-			return s.send(ctx, n, nil)
-		case <-ctx.Done():
-			return ended(ctx)
-		}
-	}
 	response = s.service.respond(a)
 	response.Token = slices.Clone(m.Token) // it shares the request's memory
 	return response, !suppressed(m, response.Code)
@@ -507,7 +492,7 @@ func (s *stream) put(ctx context.Context, b []byte) error {
 // cut ends the write that is under way.
 func (s *stream) cut() { _ = s.conn.SetWriteDeadline(time.Unix(1, 0)) }
 
-func (s *stream) open() (*exchange, error) { return s.exchanges.open(s.random, origin{}, false) }
+func (s *stream) open() (*exchange, error) { return s.exchanges.open(s.random, origin{}) }
 
 func (s *stream) close(x *exchange) { s.exchanges.close(x) }
 

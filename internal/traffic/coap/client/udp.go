@@ -153,7 +153,7 @@ func (e *endpoint) empty(m message.Message, from origin) {
 // response hands a response to its exchange, and acknowledges it.
 func (e *endpoint) response(m message.Message, from origin, at time.Time) {
 	x := e.exchanges.find(m.Token)
-	if x != nil && !x.anybody && x.to.remote != from.remote {
+	if x != nil && x.to.remote != from.remote {
 		x = nil
 	}
 	key := messageKey{from.remote, m.MessageID}
@@ -170,13 +170,8 @@ func (e *endpoint) response(m message.Message, from origin, at time.Time) {
 	switch {
 	case m.Type == message.Confirmable && (repeated || x != nil):
 		e.control(message.Acknowledgement, m.MessageID, from)
-	case repeated || x != nil:
 	case m.Type == message.Confirmable:
 		e.control(message.Reset, m.MessageID, from)
-	default:
-		if _, notification := option(m, message.Observe); notification {
-			e.control(message.Reset, m.MessageID, from) // it ends the observation
-		}
 	}
 	if x != nil && !repeated {
 		x.deliver(event{kind: responded, message: m, at: at})
@@ -256,11 +251,7 @@ func (e *endpoint) answer(entry *seen, m message.Message, from origin, at time.T
 		defer timer.Stop()
 	}
 	a := arrival{message: m, at: at, from: from.remote.String(), multicast: from.multicast, room: e.options.room}
-	if !from.multicast {
-		a.notify = func(ctx context.Context, token message.Token, n message.Message) error {
-			return e.notify(ctx, token, n, from)
-		}
-	} else {
+	if from.multicast {
 		a.room.whole = limits.MaxMulticastBytes
 	}
 	response := e.service.respond(a)
@@ -349,37 +340,6 @@ func (e *endpoint) endSeparate(peer netip.Addr) {
 	if e.separateOf[peer]--; e.separateOf[peer] == 0 {
 		delete(e.separateOf, peer)
 	}
-}
-
-// notify sends a notification. An error says that the client does not want it, or is gone.
-func (e *endpoint) notify(ctx context.Context, token message.Token, m message.Message, to origin) error {
-	m.Token = token
-	x := &exchange{to: to, events: make(chan event, 4)}
-	if !e.options.nonConfirmable {
-		m.Type = message.Confirmable
-		_, _, err := e.confirm(ctx, x, m, false, nil)
-		return err
-	}
-	m.Type = message.NonConfirmable
-	id, _, err := e.transmit(ctx, m, to, nil)
-	if err != nil {
-		return err
-	}
-	e.expect(x, id)
-	e.running.Go(func() { // a reset may come
-		defer e.forget(x, id)
-		timer := time.NewTimer(e.options.ackTimeout)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		case ev := <-x.events:
-			if ev.kind == failed {
-				e.service.unwanted(to.remote.String(), string(token))
-			}
-		}
-	})
-	return nil
 }
 
 func (e *endpoint) write(b []byte, to origin) error {
@@ -531,7 +491,7 @@ type udpSession struct {
 }
 
 func (s udpSession) open() (*exchange, error) {
-	return s.exchanges.open(s.random, s.to, s.to.multicast)
+	return s.exchanges.open(s.random, s.to)
 }
 
 func (s udpSession) close(x *exchange) { s.exchanges.close(x) }

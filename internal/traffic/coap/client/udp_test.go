@@ -356,11 +356,11 @@ func TestAGroupsMembersRespondWithinTheLeisure(t *testing.T) {
 		}
 		client := a.peer(t, "", nil)
 		addGroup(client, a)
-		ask := func(path string) (after []time.Duration) {
+		ask := func(from, path string) (after []time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			begun := time.Now()
-			err := Gather(ctx, client, group, request.Request{Path: path}, func(at time.Time, r request.Response) {
+			err := gather(ctx, a.socket(netip.MustParseAddrPort(from)), group, path, func(at time.Time, r request.Response) {
 				if string(r.Body) != "state of "+path {
 					t.Errorf("response %q", r.Body)
 				}
@@ -371,11 +371,11 @@ func TestAGroupsMembersRespondWithinTheLeisure(t *testing.T) {
 			}
 			return after
 		}
-		after := ask("/all")
+		after := ask("10.0.0.2:30000", "/all")
 		if len(after) != members || slices.Min(after) > 2*time.Second || slices.Max(after) > 10*time.Second || slices.Max(after) < 8*time.Second {
 			t.Errorf("%d responses from %v to %v; want %d over 10 s", len(after), slices.Min(after), slices.Max(after), members)
 		}
-		if after := ask("/half"); len(after) != members/2 {
+		if after := ask("10.0.0.2:30001", "/half"); len(after) != members/2 {
 			t.Errorf("%d responses; want only those of the %d that succeeded", len(after), members/2)
 		}
 		before := a.count()

@@ -125,10 +125,6 @@ func addUint(m *message.Message, id message.OptionID, value uint32) {
 	add(m, id, b)
 }
 
-func remove(m *message.Message, ids ...message.OptionID) {
-	m.Options = slices.DeleteFunc(slices.Clone(m.Options), func(o message.Option) bool { return slices.Contains(ids, o.ID) })
-}
-
 // option returns the first value of an option.
 func option(m message.Message, id message.OptionID) ([]byte, bool) {
 	for _, o := range m.Options {

@@ -2,16 +2,10 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.NetworkInterface;
 import java.util.Arrays;
-import java.util.List;
-import java.util.Timer;
-import java.util.TimerTask;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicInteger;
 import org.eclipse.californium.core.CoapClient;
 import org.eclipse.californium.core.CoapHandler;
-import org.eclipse.californium.core.CoapObserveRelation;
 import org.eclipse.californium.core.CoapResource;
 import org.eclipse.californium.core.CoapResponse;
 import org.eclipse.californium.core.CoapServer;
@@ -56,22 +50,6 @@ public class CaliforniumPeer {
                 exchange.respond("state of /state");
             }
         });
-        AtomicInteger value = new AtomicInteger();
-        CoapResource counter = new CoapResource("counter") {
-            @Override
-            public void handleGET(CoapExchange exchange) {
-                exchange.respond("" + value.get());
-            }
-        };
-        counter.setObservable(true);
-        server.add(counter);
-        new Timer(true).schedule(new TimerTask() {
-            @Override
-            public void run() {
-                value.incrementAndGet();
-                counter.changed();
-            }
-        }, 200, 200);
     }
 
     static void serve(String host, int port, String group, String device) throws Exception {
@@ -110,27 +88,6 @@ public class CaliforniumPeer {
         CoapResponse state = new CoapClient(uri + "/state").setEndpoint(endpoint).get();
         System.out.println("state " + state.getCode() + " " + state.getResponseText());
         System.out.println("missing " + new CoapClient(uri + "/missing").setEndpoint(endpoint).get().getCode());
-        CountDownLatch enough = new CountDownLatch(4);
-        List<Integer> values = new CopyOnWriteArrayList<>();
-        CoapObserveRelation relation = new CoapClient(uri + "/counter").setEndpoint(endpoint).observe(new CoapHandler() {
-            @Override
-            public void onLoad(CoapResponse r) {
-                values.add(Integer.parseInt(r.getResponseText()));
-                enough.countDown();
-            }
-
-            @Override
-            public void onError() {
-                System.out.println("observation failed");
-            }
-        });
-        boolean all = enough.await(20, TimeUnit.SECONDS);
-        relation.proactiveCancel();
-        boolean rising = true;
-        for (int i = 1; i < values.size(); i++) {
-            rising &= values.get(i - 1) < values.get(i);
-        }
-        System.out.println("observed " + (all ? 4 : values.size()) + " " + rising);
         Thread.sleep(500);
         System.exit(0);
     }

@@ -17,28 +17,13 @@ class State(resource.Resource):
         return aiocoap.Message(payload=b"state of /state", content_format=0)
 
 
-class Counter(resource.ObservableResource):
-    value = 0
-
-    async def count(self):
-        while True:
-            await asyncio.sleep(0.2)
-            self.value += 1
-            self.updated_state()
-
-    async def render_get(self, request):
-        return aiocoap.Message(payload=str(self.value).encode(), content_format=0)
-
-
 async def serve(host, port):
     site = resource.Site()
     site.add_resource(["messages"], Echo())
     site.add_resource(["state"], State())
-    counter = Counter()
-    site.add_resource(["counter"], counter)
     context = await aiocoap.Context.create_server_context(site, bind=(host, int(port)))
     print("ready", flush=True)
-    await counter.count()
+    await asyncio.Event().wait()
     await context.shutdown()
 
 
@@ -53,13 +38,6 @@ async def ask(uri):
     print("state", response.code.dotted, response.payload.decode(), flush=True)
     response = await context.request(aiocoap.Message(code=aiocoap.GET, uri=uri + "/missing")).response
     print("missing", response.code.dotted, flush=True)
-    request = context.request(aiocoap.Message(code=aiocoap.GET, uri=uri + "/counter", observe=0))
-    values = [int((await request.response).payload)]
-    async for notification in request.observation:
-        values.append(int(notification.payload))
-        if len(values) == 4:
-            break
-    print("observed", len(values), str(values == sorted(set(values))).lower(), flush=True)
     await context.shutdown()
 
 
