@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -370,6 +371,7 @@ func TestConfigMapsMustHaveTheRecordedContents(t *testing.T) {
 func TestWhatARerunDoesNotRepeatIsSaid(t *testing.T) {
 	record := withRecord(t, func(p *runapi.Plan) {
 		p.Spec.Stop = true
+		p.Armed = append(p.Armed, runapi.Action{ID: timeline.EarlyStopID, AtNanoseconds: 20e9, Verb: runapi.VerbStop})
 		p.LiveChanges = make([]runapi.PlannedLiveChange, 2)
 		p.Captures = []runapi.PlannedCapture{{Name: "run", Network: "wan"}, {Name: "mine", Network: "wan"}, {Name: "mine", Network: "lan"}}
 		key := &v1alpha1.KeyReference{Name: "logins", Key: "password"}

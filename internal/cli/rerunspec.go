@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -233,8 +234,9 @@ func (r *rerun) configMapNow(ctx context.Context, name, key string) (string, err
 
 // noteManualChanges of the run, which a rerun does not repeat.
 func (r *rerun) noteManualChanges() {
-	if r.experiment.Spec.Stop {
-		r.experiment.Spec.Stop = false
+	r.experiment.Spec.Stop = false
+	stopped := slices.ContainsFunc(r.record.Armed, func(a runapi.Action) bool { return a.ID == timeline.EarlyStopID })
+	if stopped && r.record.Spec.Duration != "" { // a live cluster ends no other way
 		r.note("the run was stopped by hand; the rerun continues to its end")
 	}
 	if n := len(r.record.LiveChanges); n > 0 {
