@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -54,7 +55,7 @@ func readCampaign(file string) (*campaign, error) {
 
 const campaignHead = `# Campaigns of the studies
 
-Results of campaigns of the [studies](../../../../scenarios/README.md), of one run each: full forms, and short forms where the name says so.
+Results of campaigns of the [studies](../../../../scenarios/README.md), of one run each unless there is a column of repeats: full forms, or short ones where so named.
 They are from the machine of [the studies' page](../../studies.md). The files beside this page have the same figures. Delays are from sent to received; waiting before that is not in them.
 
 **To repeat:** ` + "`vignette run scenarios/STUDY/campaigns/FILE.yaml --watch`, `vignette campaign results NAME -o json > NAME.json`, `go run ./hack/measured NAME.json`." + `
@@ -74,7 +75,7 @@ func campaignPage(dir string) (string, error) {
 			return "", err
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n%s", c.Campaign, c.points())
-		if len(c.Runs) > mostRows && len(c.Axes) > 1 {
+		if len(c.Runs) > mostRows && len(c.Axes) > 1 && !c.repeated() {
 			b.WriteString(c.grid())
 		} else {
 			b.WriteString(c.table())
@@ -88,15 +89,24 @@ const mostRows = 24
 
 // table has a row for each run.
 func (c *campaign) table() string {
-	rows := [][]string{append(slices.Clone(c.Axes), "delivered", "%", "median", "mean", "receipts", "mean response", "gaps", "kept up")}
+	rows := [][]string{append(slices.Clone(c.Axes), "repeat", "delivered", "%", "median", "mean", "receipts", "mean response", "gaps", "kept up")}
 	for i := range c.Runs {
 		r := &c.Runs[i]
 		if !r.ended() {
 			continue
 		}
-		rows = append(rows, append(r.levels(c.Axes), r.figures()...))
+		repeat := ""
+		if c.repeated() {
+			repeat = strconv.Itoa(r.Repeat)
+		}
+		rows = append(rows, slices.Concat(r.levels(c.Axes), []string{repeat}, r.figures()))
 	}
 	return markdownTable(rows)
+}
+
+// repeated reports whether points have several runs: a cell of a grid has room for one.
+func (c *campaign) repeated() bool {
+	return slices.ContainsFunc(c.Runs, func(r run) bool { return r.Repeat > 1 })
 }
 
 // grid has a column for each level of the first axis, and a row for each combination of the others.
@@ -218,4 +228,14 @@ func optional(value *float64, text func(float64) string) string {
 	return text(*value)
 }
 
-func percent(v float64) string { return fmt.Sprintf("%.1f", v) }
+// percent is rounded to 0 or 100 only if it is exactly that.
+func percent(v float64) string {
+	switch text := fmt.Sprintf("%.1f", v); {
+	case text == "100.0" && v < 100:
+		return "99.9"
+	case text == "0.0" && v > 0:
+		return "0.1"
+	default:
+		return text
+	}
+}

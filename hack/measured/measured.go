@@ -21,6 +21,7 @@ import (
 	"strings"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 func main() {
@@ -79,6 +80,9 @@ func read(file string) (*runapi.Results, error) {
 	results := &runapi.Results{}
 	if err := json.Unmarshal(text, results); err != nil || results.Experiment == "" || results.StartTime == nil {
 		return nil, fmt.Errorf("%s: want what vignette results NAME -o json prints of an ended run (%v)", file, err)
+	}
+	if results.Phase == string(v1alpha1.PhaseFailed) {
+		return nil, fmt.Errorf("%s: run %s failed: want the results of one that succeeded", file, results.Experiment)
 	}
 	return results, nil
 }
@@ -182,9 +186,9 @@ func share(r *runapi.Results) string {
 	if group.Messages.DeliveredPercent == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%.1f", *group.Messages.DeliveredPercent)
+	text := percent(*group.Messages.DeliveredPercent)
 	if c := group.Confidence; c != nil && c.DeliveredPercent != nil {
-		text += fmt.Sprintf(" [%.1f, %.1f]", c.DeliveredPercent.Low, c.DeliveredPercent.High)
+		text += fmt.Sprintf(" [%s, %s]", percent(c.DeliveredPercent.Low), percent(c.DeliveredPercent.High))
 	}
 	return text
 }

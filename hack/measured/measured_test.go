@@ -84,6 +84,16 @@ func TestOnlyResultsOfEndedRunsAreKept(t *testing.T) {
 	}
 }
 
+func TestResultsOfAFailedRunAreNotKept(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.json")
+	if err := os.WriteFile(file, []byte(`{"experiment": "e1", "phase": "Failed", "startTime": "2026-01-02T03:04:05Z"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := read(file); err == nil || !strings.Contains(err.Error(), "run e1 failed") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 func TestACampaignBecomesATableOfItsPoints(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "printed.json")
@@ -110,6 +120,29 @@ func TestACampaignBecomesATableOfItsPoints(t *testing.T) {
 `
 	if err != nil || !strings.HasSuffix(string(text), table) {
 		t.Errorf("%v, %s\nwant\n%s", err, text, table)
+	}
+}
+
+func TestALargeCampaignWithRepeatsHasARowForEachRun(t *testing.T) {
+	dir := t.TempDir()
+	c := &campaign{Campaign: "many", Axes: []string{"tls", "qos"}}
+	for i := range mostRows + 1 {
+		c.Runs = append(c.Runs, run{Levels: map[string]string{"tls": "on", "qos": "1"}, Repeat: i + 1, Phase: "Failed"})
+	}
+	if err := write(filepath.Join(dir, "many.json"), c); err != nil {
+		t.Fatal(err)
+	}
+	text, err := campaignPage(dir)
+	if err != nil || !strings.Contains(text, "| on | 1 | 1 | Failed |") || !strings.Contains(text, "| on | 1 | 25 | Failed |") {
+		t.Errorf("%v\n%s\nwant a row for each repeat", err, text)
+	}
+}
+
+func TestASingleLossStaysVisible(t *testing.T) {
+	for value, want := range map[float64]string{0: "0.0", 0.01: "0.1", 62.5: "62.5", 99.97: "99.9", 100: "100.0"} {
+		if got := percent(value); got != want {
+			t.Errorf("%g %% is %q, want %q", value, got, want)
+		}
 	}
 }
 
