@@ -415,6 +415,9 @@ def test_late_unjudged_and_incomplete_runs_are_marked_in_every_table(tmp_path):
         ("log logs/nor/bft/messages-1.jsonl", False),
         ("logs of nor/bft", False),
         ("radiodRestarted", False),
+        ("RadioSilenced", False),
+        ("EMANEFailed", False),
+        ("clock offset", False),
         ("log logs/nor/bft/stdout-1.log", True),
         ("verdict: throttling", True),
         ("Kubernetes events", True),
@@ -423,6 +426,23 @@ def test_late_unjudged_and_incomplete_runs_are_marked_in_every_table(tmp_path):
 def test_a_run_is_incomplete_by_what_lacks_messages(what, complete):
     made = Loaded({"spec": {}}, {"gaps": [{"what": what, "reason": "gone"}]}, pl.DataFrame())
     assert made.lacking == ([] if complete else [f"{what}: gone"])
+
+
+EARLY = [{"id": "001-start", "atNanoseconds": 0}, {"id": "early-stop", "atNanoseconds": 20 * SECOND}]
+
+
+@pytest.mark.parametrize(
+    ("spec", "complete"),
+    [
+        ({"duration": "1m"}, False),
+        ({"duration": "10s", "timeline": [{"at": "30s"}]}, False),
+        ({"duration": "20s"}, True),  # stopped while it drained
+        ({}, True),  # a live cluster
+    ],
+)
+def test_a_run_that_was_stopped_early_is_incomplete(spec, complete):
+    made = Loaded({"spec": spec, "armed": EARLY}, {"gaps": None}, pl.DataFrame())
+    assert made.lacking == ([] if complete else ["spec.stop ended the run 20.0 s after T0, before its end"])
 
 
 def test_what_one_run_lacks_is_null_and_said(tmp_path):

@@ -244,6 +244,12 @@ def test_a_node_group_may_be_named_like_a_group_of_results(lab):
     assert [g["name"] for g in analyse(lab.write()).results["groups"]] == ["all", "radio", "local", "cross", "group/local"]
 
 
+def test_the_results_say_that_a_run_was_stopped_early(pair):
+    pair.plan["armed"] = [{"id": "early-stop", "atNanoseconds": 20 * 10**9}]
+    found = gap(analyse(pair.write()).results, "stopped early")
+    assert (found["fromSeconds"], found["reason"]) == (20.0, "spec.stop ended the run before its duration of 1m")
+
+
 def test_only_the_plan_is_indispensable(tmp_path):
     from vignette_analysis.data.run import RunError
 

@@ -6,6 +6,7 @@ import pytest
 from lab import BFT, PICTURE, SECOND, T0, Lab, gap, gap_names
 
 from vignette_analysis import analyse, outputs
+from vignette_analysis.report import words
 
 
 def radio_gap(run: Lab, what: str, start: float, end: float | None, host: str = "host-a", **more) -> Lab:
@@ -29,6 +30,15 @@ def sampled(run: Lab, node: str, *stretches: tuple[int, int]) -> Lab:
 
 def text_of(analysis) -> str:
     return outputs.tables(analysis.results, analysis.run.plan)
+
+
+def test_radios_that_were_silenced_or_broken_were_interrupted(pair):
+    for what in ("RadioTrouble", "RadioSilenced"):
+        pair.state["incidents"].append({"what": what, "fromSeconds": 5.0, "reason": "of wan"})
+    pair.event("nor/bft", "sent", 1.0, "a").event("prt/picture", "received", 1.5, "a")
+    analysis = analyse(pair.write())
+    assert "Radios: INTERRUPTED, RadioTrouble 1 times, RadioSilenced 1 times" in text_of(analysis)
+    assert "Radios were interrupted twice" in words.banner(analysis.results).text
 
 
 def test_a_restart_of_radiod_is_a_gap_and_no_lateness(pair):

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ..data.run import Run, RunError
+from ..data.gaps import OUTAGES
+from ..data.run import Run, RunError, stopped_early
 from ..figures import summary
 from ..figures.analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
 from ..figures.deliveries import KINDS, publishers_by_group
@@ -21,8 +22,9 @@ MAX_DELIVERIES = 20_000_000
 # Numbers of blocks of a run: Schmeiser, "Batch Size Effects in the Analysis of Simulation Output", Operations
 # Research 30 (1982), finds that 10 to 30 lose little, and that more gain nothing.
 BLOCKS = (32, 16, 8)
-# Prefixes of gaps in which messages are missing, so that the figures do not cover the whole run.
-LACKING = ("log ", "logs of ", "ambiguous messages", "radiodRestarted", "attachmentLost", "app ", "run.json", "state.json", "manifest.json")
+# Prefixes of gaps by which figures do not cover the whole run, or are wrong.
+LACKING = ("log ", "logs of ", "ambiguous messages", *OUTAGES, "app ", "run.json", "state.json", "manifest.json")
+LACKING += ("NodeFailed", "AppFailed", "Evicted", "EMANEFailed", "NotReported", "clock offset", "negative delays", "isolation")
 # Logs of apps' output, which have no messages.
 PRINTED = ("/stdout-", "/stderr-")
 
@@ -82,8 +84,8 @@ class Loaded:
         lacking = [f"{gap['what']}: {gap['reason']}" for gap in named]
         if self.plan.get("phase") == "Failed":
             lacking.append(f"the run failed: {self.plan.get('message', '')}")
-        if self.plan.get("spec", {}).get("stop"):
-            lacking.append("the run was stopped before its end")
+        if (at := stopped_early(self.plan)) is not None:
+            lacking.append(f"spec.stop ended the run {at:.1f} s after T0, before its end")
         return lacking
 
 

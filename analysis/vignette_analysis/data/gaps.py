@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from . import safe
 
-# Gaps of runapi.RadioGap in which there was no emulation at all, not a late one.
-OUTAGES = ("radiodRestarted", "attachmentLost")
+# Gaps of runapi.RadioGap, and incidents of the operator, in which there was no emulation at all, not a late one.
+OUTAGES = ("radiodRestarted", "attachmentLost", "RadioTrouble", "RadioSilenced")
 # Most nodes that an entry names.
 MAX_NAMED = 10
 

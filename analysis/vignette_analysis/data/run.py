@@ -12,6 +12,8 @@ SCHEMA_VERSION = 2
 
 # The log of a node's true positions, in the folder of one of its apps.
 POSITIONS_LOG = "positions.jsonl"
+# The id of the action that spec.stop adds (internal/core/timeline, EarlyStopID).
+EARLY_STOP = "early-stop"
 RUN_FILE, STATE_FILE, MANIFEST_FILE, EVENTS_FILE = "run.json", "state.json", "manifest.json", "events.jsonl"
 
 
@@ -150,6 +152,16 @@ class Run:
     def relative(self, path: Path) -> str:
         """A file's path as the archive names it."""
         return path.relative_to(self.directory).as_posix()
+
+
+def stopped_early(plan: dict) -> float | None:
+    """Seconds after T0 at which spec.stop ended a run before its timeline's end; None of all others. A live cluster ends no other way."""
+    spec = plan.get("spec") or {}
+    stop = next((action["atNanoseconds"] / 1e9 for action in plan.get("armed") or [] if action.get("id") == EARLY_STOP), None)
+    if stop is None or not spec.get("duration"):
+        return None
+    ends = [duration(spec["duration"]), *(duration(entry["at"]) for entry in spec.get("timeline") or [])]
+    return stop if stop < max(ends) else None
 
 
 def is_log(path: str) -> bool:

@@ -8,7 +8,7 @@ import polars as pl
 from ..data import captures, messages, radio, radiolog, requests
 from ..data.gaps import Gaps, merged
 from ..data.messages import Matching
-from ..data.run import Run, is_log
+from ..data.run import Run, is_log, stopped_early
 from . import (
     agents,
     bursts,
@@ -182,6 +182,8 @@ def _records(run: Run, gaps: Gaps) -> None:
     """Gaps and failures that the archive's own records name."""
     for name, reason in run.problems:
         gaps.add(name, reason)
+    if (at := stopped_early(run.plan)) is not None:
+        gaps.add("stopped early", f"spec.stop ended the run before its duration of {run.plan['spec']['duration']}", start=at)
     # The seal of the archive found what it lacks.
     for gap in (run.manifest or {}).get("gaps") or []:
         gaps.add(gap["what"], gap["reason"], gap.get("node", ""), gap.get("fromSeconds"), gap.get("toSeconds"))
