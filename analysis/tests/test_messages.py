@@ -206,6 +206,27 @@ def test_received_events_that_match_nothing_are_a_gap(pair):
     assert "2 received events" in gap(results, "received events of prt/picture")["reason"]
 
 
+def test_what_is_sent_after_the_drain_does_not_count(pair):
+    pair.event("nor/bft", "triggered", 59.0, "a").event("nor/bft", "sent", 59.5, "a").event("nor/bft", "sent", 60.5, "b")
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(1, 1, 0)
+    assert [note["reason"] for note in results["notes"] if note["what"] == "messages after the drain"] == [
+        "1 messages were triggered or sent after the drain had ended; they do not count"
+    ]
+
+
+def test_messages_without_a_topic_have_no_subscribers_and_are_named(lab):
+    lab.node("nor", {"name": "own", "kind": "image"}).node("prt", PICTURE)
+    lab.event("nor/own", "sent", 1.0, "a").event("nor/own", "triggered", 2.0, "b").event("prt/picture", "received", 1.5, "a", "/x").event(
+        "prt/picture", "received", 1.5, "a"
+    )
+    results = analyse(lab.write()).results
+    assert results["messages"]["sent"] == 1 and results["messages"]["offered"] == 0
+    reasons = [gap["reason"] for gap in results["gaps"] if gap["what"] == "messages of nor/own"]
+    assert "2 messages have no topic: nobody is expected to receive them" in reasons
+    assert not any("does not subscribe" in gap["reason"] for gap in results["gaps"])
+
+
 def test_deliveries_to_who_does_not_subscribe_are_a_gap(lab):
     lab.node("nor", BFT).node("prt", {"name": "some", "topics": ["/prt/#"]})
     lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/some", "received", 1.5, "a", "/nor/bft")

@@ -47,7 +47,7 @@ type message struct {
 	next int32
 	// seen is where the bits of its subscribers begin.
 	seen int32
-	// ambiguous: another instance sent the same id to the same topic.
+	// ambiguous: another instance sent the same id to the same topic, or it was sent after the end of the drain. Its deliveries do not count.
 	ambiguous bool
 }
 
@@ -150,6 +150,19 @@ func (t *Tally) Plan(plan runapi.Plan) {
 		t.eachDelays(s, int(d.slot), func(l *delays) { l.remove(d.delaySeconds(), d.leastDelay()) })
 	}
 	t.recent, t.oldest = kept, 0
+	t.takeBackSent()
+}
+
+// takeBackSent takes back the expected deliveries of messages that were sent after the end of the drain.
+func (t *Tally) takeBackSent() {
+	for _, g := range []*generation{t.current, t.before} {
+		for i := range g.messages {
+			if m := &g.messages[i]; m.sent > t.end && !m.ambiguous {
+				m.ambiguous = true // it counts no more
+				t.streams[m.stream].expecting--
+			}
+		}
+	}
 }
 
 // Add counts a record of a message log; log is its path below the run.
@@ -164,13 +177,16 @@ func (t *Tally) Add(log string, r *messagelog.Record) {
 	if !known || !sameApp(&t.instances[index], log) {
 		return // the analysis names such records
 	}
+	if t.end != 0 && r.TimeNanoseconds > t.end {
+		return
+	}
 	id := maphash.String(t.seed, r.ID)
-	switch {
-	case r.Status == messagelog.Triggered:
+	switch r.Status {
+	case messagelog.Triggered:
 		t.addTriggered(index, id, r)
-	case r.Status == messagelog.Sent:
+	case messagelog.Sent:
 		t.addSent(index, id, r)
-	case t.end == 0 || r.TimeNanoseconds <= t.end:
+	default:
 		t.addReceived(id, arrival{ts: r.TimeNanoseconds, instance: index, topic: r.Topic})
 	}
 }

@@ -61,6 +61,9 @@ func replay(t *testing.T, directory string, plan runapi.Plan, random *rand.Rand,
 	early := plan
 	early.MeasureEndNanoseconds = nil
 	tally.Plan(early)
+	// What is sent after the end of the drain is shipped after the plan that says when that was.
+	var late []func()
+	end := plan.T0.UnixNano() + *plan.MeasureEndNanoseconds
 	names := files[:0]
 	for name := range logs {
 		names = append(names, name)
@@ -72,7 +75,11 @@ func replay(t *testing.T, directory string, plan runapi.Plan, random *rand.Rand,
 		n := min(1+random.IntN(20), len(logs[name]))
 		for _, line := range logs[name][:n] {
 			var r messagelog.Record
-			if json.Unmarshal(line, &r) == nil && r.Validate() == nil {
+			switch {
+			case json.Unmarshal(line, &r) != nil || r.Validate() != nil:
+			case r.TimeNanoseconds > end && r.Status != messagelog.Received:
+				late = append(late, func() { tally.Add(name, &r) })
+			default:
 				tally.Add(name, &r)
 			}
 		}
@@ -81,6 +88,9 @@ func replay(t *testing.T, directory string, plan runapi.Plan, random *rand.Rand,
 		}
 	}
 	tally.Plan(plan)
+	for _, add := range late {
+		add()
+	}
 }
 
 func TestTheTallyIsThatOfTheAnalysisInWhateverOrderLogsCome(t *testing.T) {
@@ -184,6 +194,33 @@ func TestArrivalsOfUnsentMessagesWaitInBoundedMemory(t *testing.T) {
 	}
 	if kept := tally.current.waits + tally.before.waits; kept > 2*tally.maxWaiting {
 		t.Errorf("%d events wait; want %d at most", kept, 2*tally.maxWaiting)
+	}
+}
+
+func TestMessagesThatAreSentAfterTheDrainDoNotCount(t *testing.T) {
+	tally, plan := New(), twoNodes()
+	tally.Plan(plan)
+	send := func(id string, at time.Duration) {
+		tally.Add("logs/a/bft/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: int64(1000*time.Second + at), Instance: "a/bft", Status: messagelog.Sent, ID: id})
+	}
+	send("in time", 59*time.Second)
+	send("before the server knew the end", 61*time.Second)
+	end := int64(60 * time.Second)
+	plan.MeasureEndNanoseconds = &end
+	tally.Plan(plan)
+	send("later", 62*time.Second)
+	if all := tally.Figures().Groups[0]; all.Offered != 1 || all.Expected != 1 {
+		t.Errorf("%+v; want the delivery of one message", all.Counts)
+	}
+}
+
+func TestNobodyExpectsAMessageWithoutATopic(t *testing.T) {
+	tally, plan := New(), twoNodes()
+	plan.Streams.Rows[0].Topic, plan.Streams.Rows[0].Filters = "", []string{"#"}
+	tally.Plan(plan)
+	tally.Add("logs/a/bft/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: 1, Instance: "a/bft", Status: messagelog.Sent, ID: "x"})
+	if f := tally.Figures(); f.Sent != 1 || f.Groups[0].Offered != 0 {
+		t.Errorf("%d sent, %+v; want one that nobody expects", f.Sent, f.Groups[0].Counts)
 	}
 }
 

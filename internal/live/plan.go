@@ -68,7 +68,7 @@ func (t *Tally) indexRows() {
 
 // subscribersOf a publisher's topic, by the plan's table of streams.
 func (t *Tally) subscribersOf(publisher int, topic string) (found []subscriber) {
-	if t.rows == nil {
+	if t.rows == nil || topic == "" { // nobody expects a message without a topic
 		return nil
 	}
 	p := &t.instances[publisher]

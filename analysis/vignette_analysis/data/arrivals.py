@@ -108,7 +108,7 @@ def _elsewhere(run: Run, received: pl.DataFrame, messages: pl.DataFrame, gaps: G
             f"{count} received events, such as of id {first!r}, match no sent message; they are in no figure",
             instance.node,
         )
-    extra = _of_others(received, messages).select("subscriber", "message").unique()
+    extra = _of_others(received, messages.filter(pl.col("topic").is_not_null())).select("subscriber", "message").unique()
     for number, count in extra.group_by("subscriber").len().sort("subscriber").rows():
         instance = run.instances[number]
         gaps.add(

@@ -93,7 +93,8 @@ def streams(run: Run, table: Table, keys: pl.DataFrame) -> Streams:
             "cross": pl.Boolean,
         },
     )
-    slots = np.full((len(kinds), len(run.instances)), NOBODY, np.int32)
+    # A row at least, so that messages without a stream can be looked up.
+    slots = np.full((max(len(kinds), 1), len(run.instances)), NOBODY, np.int32)
     for numbers, row in kinds.items():
         slots[row, list(numbers)] = np.arange(len(numbers))
     return Streams(found, pairs, np.cumsum(count) - count, count, slots, kind)

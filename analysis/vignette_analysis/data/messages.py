@@ -126,6 +126,7 @@ def _first(events: pl.DataFrame, status: str) -> pl.DataFrame:
 
 
 def _messages(run: Run, events: pl.DataFrame, topics: dict[int, str], gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
+    events = _in_time(run, events, gaps)
     sent, triggered = _first(events, "sent"), _first(events, "triggered")
     _repeated(run, events, sent, gaps)
     never_sent = triggered.join(sent, on=["number", "id"], how="anti")
@@ -143,7 +144,28 @@ def _messages(run: Run, events: pl.DataFrame, topics: dict[int, str], gaps: Gaps
         .select("message", "id", "topic", "triggered", "bytes", "ambiguous", publisher="number", sent="ts")
     )
     _ambiguous(run, messages, gaps)
-    return messages, with_topic(never_sent).select("topic", pl.col("id").cast(pl.String), "bytes", publisher="number", triggered="ts")
+    unsent = with_topic(never_sent).select("topic", pl.col("id").cast(pl.String), "bytes", publisher="number", triggered="ts")
+    _without_topic(run, pl.concat([messages.select("publisher", "topic"), unsent.select("publisher", "topic")]), gaps)
+    return messages, unsent
+
+
+def _in_time(run: Run, events: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
+    """Events of messages up to the end of the drain. What is sent later has no time to arrive."""
+    published = events.filter(pl.col("status").is_in(["triggered", "sent"]))
+    if run.measure_end is None:
+        return published
+    late = published.filter(pl.col("ts") > run.measure_end)
+    if count := late.select("number", "id").unique().height:
+        reason = f"{count} messages were triggered or sent after the drain had ended; they do not count"
+        gaps.note("messages after the drain", reason, start=run.since_t0(late["ts"].min()), end=run.since_t0(late["ts"].max()))
+    return published.filter(pl.col("ts") <= run.measure_end)
+
+
+def _without_topic(run: Run, messages: pl.DataFrame, gaps: Gaps) -> None:
+    """Name the messages of which nobody can say who should receive them."""
+    for number, count in messages.filter(pl.col("topic").is_null()).group_by("publisher").len().sort("publisher").rows():
+        instance = run.instances[number]
+        gaps.add(f"messages of {instance.name}", f"{count} messages have no topic: nobody is expected to receive them", instance.node)
 
 
 def _short(column: str) -> pl.Expr:
