@@ -179,6 +179,13 @@ def test_four_repeats_on_each_side_are_enough_for_one_difference(tmp_path):
     assert pair(comparison)["delay"]["mannWhitney"]["p"] == pytest.approx(2 / 70) and comparison.results["notes"] is None
 
 
+def test_a_condition_with_too_few_repeats_takes_no_p_of_the_others(tmp_path):
+    runs = [run(tmp_path, f"{delay}-{seed}", delay, seed=seed).write() for delay in (5, 45) for seed in (1, 2, 3, 4)]
+    runs += [run(tmp_path, f"85-{seed}", 85, seed=seed).write() for seed in (1, 2)]
+    tests = [found["delay"]["mannWhitney"] for found in compare(runs).results["groups"][0]["differences"]]
+    assert [(test["pHolm"], test["tooFew"]) for test in tests] == [(pytest.approx(2 / 70), False), (None, True), (None, True)]
+
+
 def test_repeats_that_lose_nothing_have_a_narrower_interval_than_one_of_them(tmp_path):
     comparison = compare([run(tmp_path, f"u{seed}", 5, seed=seed).write() for seed in (1, 2)])
     one, both = (comparison.results["groups"][0][rows][0]["confidence"]["deliveredPercent"] for rows in ("runs", "conditions"))
@@ -466,6 +473,16 @@ def test_runs_without_a_delivery_are_compared_by_what_there_is(tmp_path):
     assert differences[0]["loss"]["percentagePoints"]["estimate"] == 100 and differences[1]["loss"] is None
     for form in rendering.FORMS:
         assert comparison.render(form)
+
+
+def test_a_repeat_that_sent_nothing_is_a_unit_of_its_own(tmp_path):
+    silent = run(tmp_path, "silent", 5, seed=2, count=0)
+    for i in range(60):
+        silent.event("nor/bft", "triggered", float(i), f"m{i}", "/nor/bft")
+    comparison = compare([run(tmp_path, "whole", 5).write(), silent.write()])
+    [condition] = comparison.results["groups"][0]["conditions"]
+    delivered = condition["confidence"]["deliveredPercent"]
+    assert condition["messages"]["deliveredPercent"] == 50 and delivered["low"] < 5 and delivered["high"] > 95
 
 
 def test_messages_that_drift_are_cut_into_fewer_blocks(tmp_path):

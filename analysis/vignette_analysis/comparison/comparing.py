@@ -305,11 +305,11 @@ def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
         return _Group(_NOTHING, None, empty)
     # Known delays, whether each offered delivery was lost, and the unit and block of each.
     parts: list[tuple[np.ndarray, ...]] = []
-    for run, unit in zip(condition.runs, condition.units(), strict=True):
+    for number, (run, unit) in enumerate(zip(condition.runs, condition.units(), strict=True)):
         which = select(run.deliveries, name)
         delay = run.deliveries["delay"].filter(pl.Series(which))
         block = run.deliveries["block"].to_numpy()
-        unsent = [_unsent(name, run, of) for of in (unit, block)]
+        unsent = [_unsent(name, run, of, first) for of, first in ((unit, number), (block, 0))]
         missing = np.concatenate([delay.is_null().to_numpy(), np.ones(len(unsent[0]), bool)])
         parts.append(
             (delay.drop_nulls().to_numpy(), missing, *(np.concatenate([of[which], more]) for of, more in zip((unit, block), unsent, strict=True)))
@@ -324,10 +324,13 @@ def _measured(name: str, condition: _Condition, figures: dict | None) -> _Group:
     return _Group(delays, losses, row | {"confidence": _confidence(delays, losses)})
 
 
-def _unsent(name: str, run: Loaded, units: np.ndarray) -> np.ndarray:
-    """The units of deliveries that were never sent. Their times are unknown: they are distributed evenly over the run's units."""
+def _unsent(name: str, run: Loaded, units: np.ndarray, first: int) -> np.ndarray:
+    """The units of deliveries that were never sent. Their times are unknown: they are distributed evenly over the run's units.
+
+    A run in which nothing was sent is one unit, the first.
+    """
     counts = next(group["messages"] for group in run.results["groups"] if group["name"] == name)
-    those = np.unique(units) if len(units) else np.zeros(1, units.dtype)
+    those = np.unique(units) if len(units) else np.full(1, first, units.dtype)
     return np.resize(those, counts["offered"] - counts["expected"])
 
 
@@ -394,10 +397,13 @@ def _adjust(pairs: list[dict]) -> None:
     """Add Holm's p. A family is one test of one group for all pairs, without tests that no data could make significant."""
     for measure, name in (("delay", "brunnerMunzel"), ("delay", "mannWhitney"), ("loss", "welch")):
         tests = [pair[measure][name] for pair in pairs if pair[measure]]
-        adjusted, least = (effects.holm([test[key] for test in tests]) for key in ("p", "tooFew"))
-        for test, p, possible in zip(tests, adjusted, least, strict=True):
-            test["pHolm"] = p
-            test["tooFew"] = possible > 1 - LEVEL
+        family = [test for test in tests if test["tooFew"] <= 1 - LEVEL]
+        adjusted, least = (effects.holm([test[key] for test in family]) for key in ("p", "tooFew"))
+        for test in tests:
+            test |= {"pHolm": None, "tooFew": True}
+        for test, p, possible in zip(family, adjusted, least, strict=True):
+            test |= {"pHolm": p, "tooFew": possible > 1 - LEVEL}
+        for test in tests:
             if test["tooFew"]:
                 test["p"] = test["pHolm"] = None
 
