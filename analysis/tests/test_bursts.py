@@ -52,6 +52,18 @@ def test_a_late_start_begins_when_it_came(lab):
     assert analyse(lab.write()).bursts["seconds"].to_list() == [pytest.approx(1.0)]
 
 
+def test_a_burst_lacks_messages_that_were_never_sent_and_one_that_never_began_has_none(lab):
+    lab.node("out", BFT | {"name": "full"}, BFT | {"name": "silent"}).node("in", PICTURE)
+    for name in ("full", "silent"):
+        lab.apps[name]["publisher"]["phase"] = "connected"
+        lab.agent("out", name, "started", 1.0, instance=f"out/{name}", plannedTs=0, latenessSeconds=0.0)
+    lab.event("out/full", "triggered", 1.5, "1").event("out/full", "triggered", 1.6, "2").event("out/full", "sent", 1.7, "2")
+    lab.event("in/picture", "received", 2.0, "2", "/out/full")
+    analysis = analyse(lab.write())
+    assert analysis.bursts.select("messages", "received", "connectedSeconds", "seconds").rows() == [(2, 1, 0.5, None), (0, 0, None, None)]
+    assert bursts.matrix(bursts.summarise(analysis.bursts[1:])) == (["publisher", "mqtt"], [["mqtt", "0 of 0"]])
+
+
 def test_tables_and_report_have_the_matrix(run, tmp_path):
     outputs.write(analyse(run), tmp_path)
     lines = [line.split() for line in (tmp_path / "tables.txt").read_text().splitlines()]

@@ -59,13 +59,13 @@ type MessageSize struct {
 type BurstResult struct {
 	PublisherProtocol  string `json:"publisherProtocol"`
 	SubscriberProtocol string `json:"subscriberProtocol"`
-	// Bursts is the number of pairs of publisher and subscriber, and Messages that of their messages.
+	// Bursts is the number of pairs of publisher and subscriber, and Messages that of their messages, also of those never sent.
 	Bursts   int64 `json:"bursts"`
 	Messages int64 `json:"messages"`
 	Received int64 `json:"received"`
-	// ConnectedSeconds from a publisher's start to its first message, and Seconds to the arrival of its last one, on average. Seconds is null
-	// if a message is missing.
-	ConnectedSeconds float64  `json:"connectedSeconds"`
+	// ConnectedSeconds from a publisher's start to its first message, and Seconds to the arrival of its last one, on average. ConnectedSeconds
+	// is null without a message, and Seconds if one is missing.
+	ConnectedSeconds *float64 `json:"connectedSeconds"`
 	Seconds          *float64 `json:"seconds"`
 }
 

@@ -4,6 +4,7 @@ import polars as pl
 
 from ..data.messages import Matching
 from ..data.run import Run
+from .deliveries import unsent
 from .lateness import Lateness
 
 BURSTS = {
@@ -19,29 +20,40 @@ BURSTS = {
 
 
 def compute(run: Run, matching: Matching, late: Lateness) -> pl.DataFrame:
-    """One row for each publisher with phase `connected` and each subscriber that expects something of it."""
+    """One row for each publisher with phase `connected` that was started, and each of its subscribers."""
     begun = _begun(run, late)
     if not begun:
         return pl.DataFrame(schema=BURSTS)
     starts = pl.DataFrame({"publisher": list(begun), "begun": list(begun.values())}, schema={"publisher": pl.UInt32, "begun": pl.Int64})
-    first = matching.messages.group_by("publisher").agg(first=pl.coalesce("triggered", "sent").min())
-    pairs = matching.deliveries.group_by("publisher", "subscriber").agg(
-        messages=pl.len(), received=pl.col("received").count(), last=pl.col("received").max()
-    )
-    rows = pairs.join(starts, on="publisher").join(first, on="publisher").sort("publisher", "subscriber").to_dicts()
-    instances = {i.number: i for i in run.instances}
+    times = (matching.messages.select("publisher", at=pl.coalesce("triggered", "sent")), matching.never_sent.select("publisher", at="triggered"))
+    first = pl.concat(times).group_by("publisher").agg(first=pl.col("at").min())
+    rows = _pairs(matching).join(starts, on="publisher").join(first, on="publisher", how="left").sort("publisher", "subscriber").to_dicts()
     found = []
     for row in rows:
-        out, into = instances[row["publisher"]], instances[row["subscriber"]]
-        whole = row["received"] == row["messages"]
+        out, into = run.instances[row["publisher"]], run.instances[row["subscriber"]]
+        whole = row["received"] == row["messages"] > 0
         found.append(
             (
                 *(out.name, into.name, out.protocol, into.protocol, row["messages"], row["received"]),
-                (row["first"] - row["begun"]) / 1e9,
+                (row["first"] - row["begun"]) / 1e9 if row["messages"] else None,
                 (row["last"] - row["begun"]) / 1e9 if whole else None,
             )
         )
     return pl.DataFrame(found, schema=BURSTS, orient="row")
+
+
+def _pairs(matching: Matching) -> pl.DataFrame:
+    """What each subscriber should receive of each publisher, also of what was never sent, and what it received."""
+    pair = ["publisher", "subscriber"]
+    counts = (
+        matching.deliveries.group_by(pair).agg(sent=pl.len(), received=pl.col("received").count(), last=pl.col("received").max()),
+        unsent(matching).group_by(pair).agg(unsent=pl.col("messages").sum()),
+    )
+    found = matching.streams.pairs.select(pair).unique()
+    for part in counts:
+        found = found.join(part, on=pair, how="left")
+    some = found.with_columns(pl.col("sent", "unsent", "received").fill_null(0))
+    return some.with_columns(messages=pl.col("sent") + pl.col("unsent"))
 
 
 def _begun(run: Run, late: Lateness) -> dict[int, int]:

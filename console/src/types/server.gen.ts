@@ -632,12 +632,12 @@ export interface components {
         BurstResult: {
             publisherProtocol: string;
             subscriberProtocol: string;
-            /** @description bursts is the number of pairs of publisher and subscriber, and messages that of their messages. */
+            /** @description bursts is the number of pairs of publisher and subscriber, and messages that of their messages, also of those never sent. */
             bursts: number;
             messages: number;
             received: number;
-            /** @description connectedSeconds from a publisher's start to its first message, and seconds to the arrival of its last one, on average. seconds is null if a message is missing. */
-            connectedSeconds: number;
+            /** @description connectedSeconds from a publisher's start to its first message, and seconds to the arrival of its last one, on average. connectedSeconds is null without a message, and seconds if one is missing. */
+            connectedSeconds: number | null;
             seconds: number | null;
         };
         /** @description CaptureSample is the state of a capture at one node's radio, about once a second while it changes, and at its end; counters since the capture began. */
