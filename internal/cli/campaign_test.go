@@ -62,6 +62,7 @@ func run(levels []v1alpha1.LevelName, repeat int, phase v1alpha1.RunPhase, delay
 	if phase == v1alpha1.RunPending || phase == v1alpha1.RunSkipped {
 		return r
 	}
+	r.SpecDigest = "12ab"
 	r.UID, r.StartTime = types.UID(fmt.Sprintf("uid-%s-%d", point, repeat+1)), at(time.Duration(repeat)*time.Hour)
 	switch phase {
 	case v1alpha1.RunSucceeded:
@@ -236,6 +237,25 @@ func TestEarlierRoundsAndDeletedCampaignsAreReadFromTheArchive(t *testing.T) {
 			}
 			golden.Check(t, file, out.String())
 		})
+	}
+}
+
+func TestRepeatsOfAnArchivedRoundCountByTheSpecsInTheirRecords(t *testing.T) {
+	for digest, want := range map[string]string{
+		"before the edit": "Left out: 1 run with an earlier spec",
+		"after it":        "2 runs of a point are too few",
+		"":                "Repeats without a digest of their spec in the record may have different specs",
+	} {
+		a := archivedNightly()
+		a.runs[2].Campaign.SpecDigest = digest // repeat 1 of tactical-1
+		if digest != "" {
+			a.runs[1].Campaign.SpecDigest = "after it"
+		}
+		var out bytes.Buffer
+		o := campaignResultsOptions{output: "table", roundOptions: roundOptions{round: 2}}
+		if err := campaignCluster(t, a, nightly()).campaignResults(t.Context(), "nightly", o, &out); err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("repeats with specs %q and after it: %v\n%s\nwant %s", digest, err, out.String(), want)
+		}
 	}
 }
 

@@ -376,9 +376,11 @@ func (r *round) title() string {
 // footnotes explain the figures.
 func (r *round) footnotes(means bool) string {
 	var failed, late, earlier, repeated int
+	unknown := false
 	for _, p := range r.points() {
 		failed, late, earlier = failed+p.failed, late+p.late, earlier+p.earlierSpec
 		repeated = max(repeated, len(p.measured))
+		unknown = unknown || len(p.measured) > 1 && p.measured[0].specDigest == ""
 	}
 	text := "\n"
 	if means && repeated > 1 {
@@ -392,6 +394,9 @@ func (r *round) footnotes(means bool) string {
 	}
 	if means && earlier > 0 {
 		text += fmt.Sprintf("Left out: %s with an earlier spec, see vignette campaign results -n %s %s --runs\n", countRuns(earlier), r.namespace, r.campaign)
+	}
+	if means && unknown {
+		text += fmt.Sprintf("Repeats without a digest of their spec in the record may have different specs: vignette campaign report -n %s %s\n", r.namespace, r.campaign)
 	}
 	if late > 0 {
 		text += fmt.Sprintf("In %s the emulation did NOT keep up: losses and delays may be those of an overloaded machine\n", countRuns(late))

@@ -44,7 +44,7 @@ type campaignRun struct {
 	phase   string
 	message string
 	took    time.Duration
-	// specDigest is empty if the run has not started, or if only the archive knows it.
+	// specDigest is empty if the run has not started, or if only an older record of the archive knows it.
 	specDigest string
 	figures    *runFigures
 }
@@ -190,7 +190,7 @@ func (c *cluster) archivedRound(ctx context.Context, name string, camp *v1alpha1
 			continue
 		}
 		r.uid, r.number = of.UID, of.Round
-		r.runs = append(r.runs, campaignRun{name: run.Name, uid: run.UID, point: of.Point, repeat: repeatIn(run.Name, of.Point), levels: of.Levels, phase: string(run.Phase)})
+		r.runs = append(r.runs, campaignRun{name: run.Name, uid: run.UID, point: of.Point, repeat: repeatIn(run.Name, of.Point), levels: of.Levels, phase: string(run.Phase), specDigest: of.SpecDigest})
 	}
 	slices.SortStableFunc(r.runs, func(a, b campaignRun) int {
 		return cmp.Or(strings.Compare(a.point, b.point), cmp.Compare(a.repeat, b.repeat), strings.Compare(a.name, b.name))

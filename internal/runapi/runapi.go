@@ -297,6 +297,8 @@ type PlannedCampaign struct {
 	Point string `json:"point"`
 	// Levels of the point, by axis.
 	Levels map[string]string `json:"levels,omitempty"`
+	// SpecDigest is equal for runs with the same spec apart from the seed. Absent in older records.
+	SpecDigest string `json:"specDigest,omitempty"`
 }
 
 // Usage is a namespace's share of the archive.

@@ -124,6 +124,7 @@ func render(c *v1alpha1.Campaign, run *v1alpha1.CampaignRun, spec *matrix.Spec) 
 	if levels, err := json.Marshal(run.Levels); err == nil && len(run.Levels) > 0 {
 		annotations[v1alpha1.AnnotationLevels] = string(levels)
 	}
+	annotations[v1alpha1.AnnotationSpecDigest] = spec.Digest
 	object.SetAnnotations(annotations)
 	owner := metav1.NewControllerRef(c, v1alpha1.GroupVersion.WithKind("Campaign"))
 	object.SetOwnerReferences([]metav1.OwnerReference{*owner})

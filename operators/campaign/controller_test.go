@@ -370,8 +370,9 @@ func TestACampaignCreatesEachOfItsPointsOnceAndComparesThem(t *testing.T) {
 		t.Errorf("asked to compare %v, comparison %+v", w.archive.compared(), c.Status.Comparison)
 	}
 	e := w.experiments()[1]
+	of := slices.IndexFunc(c.Status.Runs, func(run v1alpha1.CampaignRun) bool { return run.Name == e.Name })
 	if e.Labels[v1alpha1.LabelCampaign] != "tiny" || e.Labels["study"] != "e2" || e.Annotations[v1alpha1.AnnotationLevels] != `{"delay":"1ms","period":"500ms"}` ||
-		e.Annotations["note"] != "n" || len(e.Annotations) != 2 || !metav1.IsControlledBy(&e, c) {
+		e.Annotations["note"] != "n" || len(e.Annotations) != 3 || e.Annotations[v1alpha1.AnnotationSpecDigest] != c.Status.Runs[of].SpecDigest || !metav1.IsControlledBy(&e, c) {
 		t.Errorf("metadata %+v", e.ObjectMeta)
 	}
 	writes := len(w.writes)

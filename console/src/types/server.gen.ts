@@ -1523,6 +1523,8 @@ export interface components {
             levels?: {
                 [key: string]: string;
             };
+            /** @description specDigest is equal for runs with the same spec apart from the seed. Absent in older records. */
+            specDigest?: string;
         };
         /** @description PlannedCapture is a capture of one network. */
         PlannedCapture: {

@@ -62,7 +62,8 @@ func campaign(e *v1alpha1.Experiment) *runapi.PlannedCampaign {
 	if err != nil || name == "" || uid == "" {
 		return nil
 	}
-	planned := &runapi.PlannedCampaign{Name: name, UID: uid, Round: round, Point: e.Labels[v1alpha1.LabelCampaignPoint]}
+	planned := &runapi.PlannedCampaign{Name: name, UID: uid, Round: round, Point: e.Labels[v1alpha1.LabelCampaignPoint],
+		SpecDigest: e.Annotations[v1alpha1.AnnotationSpecDigest]}
 	if json.Unmarshal([]byte(e.Annotations[v1alpha1.AnnotationLevels]), &planned.Levels) != nil {
 		planned.Levels = nil
 	}

@@ -47,15 +47,15 @@ func TestThePlanOfACampaignsRunNamesIt(t *testing.T) {
 		annotation string
 		want       *runapi.PlannedCampaign
 	}{
-		"as the operator writes it":  {run, `{"broker":"mosquitto","period":"2s"}`, &runapi.PlannedCampaign{Name: "e4", UID: "c1", Round: 2, Point: "mosquitto-2s", Levels: levels}},
-		"levels that do not read":    {run, "yes", &runapi.PlannedCampaign{Name: "e4", UID: "c1", Round: 2, Point: "mosquitto-2s"}},
+		"as the operator writes it":  {run, `{"broker":"mosquitto","period":"2s"}`, &runapi.PlannedCampaign{Name: "e4", UID: "c1", Round: 2, Point: "mosquitto-2s", Levels: levels, SpecDigest: "12ab"}},
+		"levels that do not read":    {run, "yes", &runapi.PlannedCampaign{Name: "e4", UID: "c1", Round: 2, Point: "mosquitto-2s", SpecDigest: "12ab"}},
 		"no campaign":                {without(v1alpha1.LabelCampaign), "", nil},
 		"a campaign without its UID": {without(v1alpha1.LabelCampaignUID), "", nil},
 		"no round":                   {without(v1alpha1.LabelCampaignRound), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := &v1alpha1.Experiment{}
-			e.Labels, e.Annotations = c.labels, map[string]string{v1alpha1.AnnotationLevels: c.annotation}
+			e.Labels, e.Annotations = c.labels, map[string]string{v1alpha1.AnnotationLevels: c.annotation, v1alpha1.AnnotationSpecDigest: "12ab"}
 			if diff := cmp.Diff(c.want, campaign(e)); diff != "" {
 				t.Errorf("campaign (-want +got):\n%s", diff)
 			}

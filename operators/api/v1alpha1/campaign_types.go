@@ -8,14 +8,15 @@ import (
 
 // LabelCampaign is the name of the campaign that an experiment is a run of, LabelCampaignRound the round's number, and
 // LabelCampaignPoint the point's name; AnnotationLevels are the point's levels, one for each axis, as JSON. AnnotationReference are the
-// point's reference figures, a runapi.Reference as JSON.
+// point's reference figures, a runapi.Reference as JSON. AnnotationSpecDigest is the run's specDigest.
 const (
-	LabelCampaign       = "vignette.dev/campaign"
-	LabelCampaignUID    = "vignette.dev/campaign-uid"
-	LabelCampaignRound  = "vignette.dev/campaign-round"
-	LabelCampaignPoint  = "vignette.dev/campaign-point"
-	AnnotationLevels    = "vignette.dev/campaign-levels"
-	AnnotationReference = "vignette.dev/campaign-reference"
+	LabelCampaign        = "vignette.dev/campaign"
+	LabelCampaignUID     = "vignette.dev/campaign-uid"
+	LabelCampaignRound   = "vignette.dev/campaign-round"
+	LabelCampaignPoint   = "vignette.dev/campaign-point"
+	AnnotationLevels     = "vignette.dev/campaign-levels"
+	AnnotationReference  = "vignette.dev/campaign-reference"
+	AnnotationSpecDigest = "vignette.dev/campaign-spec-digest"
 )
 
 // ExperimentTemplate is what the experiments of a campaign have in common.

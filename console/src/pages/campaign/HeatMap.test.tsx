@@ -39,6 +39,15 @@ test("runs that have not begun are said to be pending", async () => {
   expect(cell.textContent).toBe("pending");
 });
 
+test("repeats whose records have no digest of their spec are said to be perhaps of different ones", async () => {
+  const [first] = runs;
+  if (!first) throw new Error("the campaign has no run");
+  const { specDigest, ...old } = first;
+  expect(specDigest).toBeDefined();
+  open([...runs, ...["a", "b"].map((name) => ({ ...old, name, uid: name, point: "old" }))]);
+  expect(await screen.findByText(/ may have different specs\.$/)).toBeTruthy();
+});
+
 test("runs of an earlier spec are said to be left out", async () => {
   const [first] = runs;
   if (!first) throw new Error("the campaign has no run");

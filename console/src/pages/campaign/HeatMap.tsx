@@ -6,7 +6,7 @@ import { many } from "../../components/figures";
 import { cellsOf, colourOf, moved, placeOf, scaleOf, type Cell, type Scale } from "./heat";
 import classes from "./HeatMap.module.css";
 import type { Measure } from "./measures";
-import { ofLastSpec } from "./points";
+import { ofLastSpec, pointsOf } from "./points";
 import { pageOf, type Axis, type Run } from "./round";
 
 interface HeatMapProps {
@@ -80,7 +80,9 @@ function words(cells: readonly Cell[][], measure: Measure, averaged: string[]): 
   const together = averaged.length > 0 ? ` All levels of ${averaged.join(" and ")} are together.` : "";
   const earlier = cells.flat().reduce((n, { runs }) => n + runs.filter(({ measured }) => measured).length - ofLastSpec(runs).length, 0);
   const left = earlier > 0 ? ` Left out: ${many(earlier, "run")} of an earlier spec.` : "";
-  return most > 1 ? `A cell has up to ${many(most, "run")} and shows ${measure.together}.${together}${left}` : "A cell is one run, and leads to it.";
+  const repeats = pointsOf(ofLastSpec(cells.flat().flatMap(({ runs }) => runs)));
+  const unsure = repeats.some(({ runs }) => runs.length > 1 && runs[0]?.specDigest === undefined) ? " Repeats without a digest of their spec in the record may have different specs." : "";
+  return most > 1 ? `A cell has up to ${many(most, "run")} and shows ${measure.together}.${together}${left}${unsure}` : "A cell is one run, and leads to it.";
 }
 
 interface CellProps {

@@ -105,6 +105,8 @@ test("earlier rounds and deleted campaigns are read from the archive, the newest
     ["old", 2, "d"],
   ]);
   expect(archivedRounds(summaries, "e5", "old")).toHaveLength(1);
+  const [recorded] = archivedRounds([{ ...run("a", "new", 2, 2), campaign: { name: "e5", uid: "new", round: 2, point: "p", specDigest: "12ab" } }], "e5", undefined);
+  expect(recorded?.runs[0]?.specDigest).toBe("12ab");
   expect([repeatIn("e5-p-12", "p"), repeatIn("e5-p-12", ""), repeatIn("e5", "p")]).toEqual([12, undefined, undefined]);
 });
 

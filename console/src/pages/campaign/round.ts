@@ -34,7 +34,7 @@ export interface Run {
   phase: string;
   message: string;
   tookSeconds: number | undefined;
-  /** specDigest is unknown before the start, and in the archive. */
+  /** specDigest is unknown before the start, and of older records in the archive. */
   specDigest?: string;
   measured: Measured | undefined;
 }
@@ -129,6 +129,7 @@ export function archivedRounds(summaries: readonly RunSummary[], name: string, u
       phase,
       message: "",
       tookSeconds: undefined,
+      ...(campaign.specDigest !== undefined && { specDigest: campaign.specDigest }),
       measured: undefined,
     });
   }
