@@ -8,7 +8,8 @@ from lab import SECOND, T0
 
 from vignette_analysis import plots
 from vignette_analysis.figures import surroundings
-from vignette_analysis.plots import hops, links, volume
+from vignette_analysis.figures.picture import TIMES
+from vignette_analysis.plots import hops, links, picture, volume
 
 VOLUME = {"network": pl.Categorical, "node": pl.Categorical, "second": pl.Int64, "layer": pl.Categorical, "protocol": pl.Categorical}
 VOLUME |= {"routing": pl.Boolean, "frames": pl.Int64, "bytes": pl.Int64}
@@ -73,7 +74,19 @@ def test_a_long_run_is_averaged_over_intervals_that_keep_the_total():
     frame = volumes(*((s, "ethernet", "mqtt", False, s) for s in range(5000)))
     values = heights(volume.by_layer(run(volume=frame)))["Ethernet"]
     width = -(-5000 // plots.style.MAX_TIMES)
-    assert len(values) <= plots.style.MAX_TIMES and sum(values) * width == pytest.approx(sum(range(5000)))
+    whole = 5000 // width
+    assert len(values) == whole + 1 <= plots.style.MAX_TIMES
+    assert sum(values[:whole]) * width + values[whole] * (5000 % width) == pytest.approx(sum(range(5000)))
+
+
+def test_a_last_interval_of_fewer_seconds_shows_the_rate_of_these():
+    frame = volumes(*((s, "ethernet", "mqtt", False, 100) for s in range(-1, 1201)))
+    assert set(heights(volume.by_layer(run(volume=frame)))["Ethernet"]) == {100}
+
+
+def test_a_picture_of_one_second_is_drawn_as_points():
+    frame = pl.DataFrame([(5, 1, 1, 10.0, 20.0, 1.0, 2.0)], TIMES, orient="row")
+    assert {line.get_marker() for axes in picture.over_time(run(picture_times=frame)).axes for line in axes.lines} == {"o"}
 
 
 @pytest.mark.parametrize(("count", "expected"), [(1, 1), (links.MAX_LINES, links.MAX_LINES), (links.MAX_LINES + 1, 3), (600, 3)])

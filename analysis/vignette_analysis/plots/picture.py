@@ -7,7 +7,7 @@ import polars as pl
 
 from ..figures.analysis import Analysis
 from ..figures.picture import EARTH_METRES
-from . import style
+from . import curves, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,9 +65,10 @@ def over_time(analysis: Analysis) -> "Figure | None":
     )
     caption += "true one. Age: time since that position was made." + (f" Averages over {width:g} s." if width > 1 else "")
     made, axes = style.figure(analysis, "error and age of the picture", 4.6, caption, panels=2, legend=1)
+    points = {"marker": curves.marker(curve), "markersize": 1.5}
     for panel, (median, high), label in zip(axes, (values[:2], values[2:]), ("error (m)", "age (s)"), strict=True):
-        panel.plot(curve["at"], curve[median], color=style.BLUE, linewidth=1.2, label="median")
-        panel.plot(curve["at"], curve[high], color=style.VERMILION, linewidth=0.9, linestyle="--", label="95th percentile")
+        panel.plot(curve["at"], curve[median], color=style.BLUE, linewidth=1.2, label="median", **points)
+        panel.plot(curve["at"], curve[high], color=style.VERMILION, linewidth=0.9, linestyle="--", label="95th percentile", **points)
         panel.set_ylim(bottom=0)
         panel.set_ylabel(label)
         panel.grid()

@@ -59,7 +59,7 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
     caption = f"Bytes of Ethernet frames (without FCS) at their sender, each transmission once; means over {width} s. {more}".rstrip()
     if len(networks) > len(shown):
         caption += f" Not drawn, as they sent less: {', '.join(style.short(n, 20) for n in networks[len(shown) :][:6])}."
-    known = {network: covered(analysis.results, network, last + 1.0) for network in shown}
+    known = {network: covered(analysis.results, network, last + 1.0, min(first, 0)) for network in shown}
     caption += "".join(
         f" {style.short(network, 20)}: only what was {part}; blank where nothing was captured." for network, part in known.items() if part.partial
     )
@@ -70,7 +70,7 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
     bins = (last - first) // width + 1
     edges = first + width * np.arange(bins + 1)
     for panel, network in zip(panels, shown, strict=True):
-        share = known[network].share(first, width, bins) if known[network].partial else np.full(bins, float(width))
+        share = known[network].share(first, width, bins)
         _stack(panel, _rates(seconds.filter(pl.col("network") == network), there, first, width, share), edges, there)
         panel.set_ylabel(f"{style.short(network, 20)}\ndata volume")
         if known[network].partial:

@@ -71,12 +71,12 @@ class Covered:
         return np.where(seconds < 0.5, np.nan, seconds)
 
 
-def covered(results: dict, network: str, end: float) -> Covered:
-    """What a network's captures cover according to the results; end is the run's end."""
+def covered(results: dict, network: str, end: float, start: float = 0.0) -> Covered:
+    """What a network's captures cover according to the results: all of start to end, or a part."""
     entry = next((entry for entry in results.get("networks") or [] if entry["name"] == network), {})
     part = entry.get("captured")
     if part is None:
-        return Covered("all nodes", 0.0, end, partial=False)
+        return Covered("all nodes", start, end, partial=False)
     return Covered(names(part["nodes"]), max(part["fromSeconds"], 0.0), min(part["toSeconds"], end), partial=True)
 
 
