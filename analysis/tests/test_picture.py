@@ -236,6 +236,15 @@ def test_platforms_of_their_own_are_not_the_nodes_position_on_the_map(tmp_path):
     assert found.ground is None and found.reported is None
 
 
+def test_more_pairs_than_a_table_takes_have_groups_and_times_only(tmp_path, monkeypatch):
+    monkeypatch.setattr(picture, "MAX_PAIRS", 0)
+    analysis = analyse(convoy(tmp_path / "run").write())
+    assert analysis.picture.is_empty() and group(analysis.results, "all")["pairs"] == 1 and analysis.picture_times.height == 59
+    assert "1 pairs of a subscriber and a node: the table of pairs is for up to 0" in str(analysis.results["notes"])
+    outputs.write(analysis, tmp_path / "results")
+    assert "pairs with the greatest error" not in (tmp_path / "results" / "report.html").read_text()
+
+
 def test_a_run_without_positions_has_no_plot_of_them(tmp_path):
     analysis = analyse(Lab(tmp_path / "run").node("veh", {"name": "bft", "topic": "/{}"}).write())
     assert plots.picture.tracks(analysis) is None and plots.picture.over_time(analysis) is None

@@ -17,6 +17,8 @@ from .deliveries import group_name
 
 # Most samples in all: for more pairs and longer runs samples are further apart.
 MAX_SAMPLES = 5_000_000
+# Most pairs with a row of their own in the table.
+MAX_PAIRS = 100_000
 # Mean radius of the Earth (IUGG).
 EARTH_METRES = 6_371_008.8
 REPORTS = {
@@ -83,7 +85,10 @@ def compute(run: Run, matching: Matching, reported: pl.DataFrame, positions: pl.
     samples, step = _sampled(run, matching, reports, truth)
     if not samples:
         return nothing
-    pairs = pl.DataFrame([_pair_row(s) for s in samples], schema=PAIRS, orient="row")
+    rows = [_pair_row(s) for s in samples] if len(samples) <= MAX_PAIRS else []
+    if not rows:
+        gaps.note("picture of pairs", f"{len(samples)} pairs of a subscriber and a node: the table of pairs is for up to {MAX_PAIRS}")
+    pairs = pl.DataFrame(rows, schema=PAIRS, orient="row")
     return Picture(_named(run, reports), pairs, _times(samples, step), {"sampleSeconds": step, "groups": _groups(samples)})
 
 
@@ -131,35 +136,44 @@ def _sampled(run: Run, matching: Matching, reports: pl.DataFrame, truth: dict) -
     publishers, subscribers = table["publisher"].to_numpy(), table["subscriber"].to_numpy()
     table = table.with_columns(pl.Series("node", reported[publishers]))
     table = table.filter(pl.Series(nodes[publishers] != nodes[subscribers])).sort("subscriber", "node", "received", "ts")
-    parts = table.partition_by("subscriber", "node", as_dict=True, maintain_order=True)
+    subscribers, of, columns = table["subscriber"].to_numpy(), table["node"].to_numpy(), _columns(table)
+    # Slices of the sorted columns: a data frame for each pair would take a hundred times the memory.
+    starts = np.flatnonzero((np.diff(subscribers, prepend=-1) != 0) | (np.diff(of, prepend=-1) != 0))
     end = (run.measure_end - run.t0) // 10**9
-    step = max(1, -(-len(parts) * max(end, 1) // MAX_SAMPLES))
+    step = max(1, -(-len(starts) * max(end, 1) // MAX_SAMPLES))
     found = []
-    for (subscriber, node), part in parts.items():
-        of = run.instances[node]
-        if of.reported in truth:
-            found.append(_samples(run, part, truth[of.reported], (run.instances[subscriber].name, of.reported, group_name(of)), end, step))
+    for start, stop in zip(starts, [*starts[1:], len(of)], strict=True):
+        subscriber, node = run.instances[subscribers[start]], run.instances[of[start]]
+        if node.reported in truth:
+            part = {name: column[start:stop] for name, column in columns.items()}
+            found.append(_samples(run, part, truth[node.reported], (subscriber.name, node.reported, group_name(node)), end, step))
     return [s for s in found if len(s.error)], step
 
 
-def _samples(run: Run, part: pl.DataFrame, true: tuple, names: tuple[str, str, str], end: int, step: int) -> _Samples:
+def _columns(table: pl.DataFrame) -> dict[str, np.ndarray]:
+    """The columns of deliveries of reported positions that samples need; received is 0 where one did not arrive."""
+    columns = {name: table[name].to_numpy() for name in ("ts", "latitudeDegrees", "longitudeDegrees")}
+    return columns | {"received": table["received"].fill_null(0).to_numpy(), "arrived": table["received"].is_not_null().to_numpy()}
+
+
+def _samples(run: Run, part: dict[str, np.ndarray], true: tuple, names: tuple[str, str, str], end: int, step: int) -> _Samples:
     """From the first position that the node reported to the end of the measuring window."""
     first = max(-(-(int(part["ts"].min()) - run.t0) // 10**9), 0)
     first = -(-first // step) * step
     at = run.t0 + np.arange(first, end + 1, step, dtype=np.int64) * 10**9
-    came = part.filter(pl.col("received").is_not_null())
-    made = came["ts"].to_numpy()
+    came = {name: column[part["arrived"]] for name, column in part.items()}
+    made = came["ts"]
     # The freshest of all that have arrived: a position that was overtaken changes nothing.
     freshest = np.maximum.accumulate(made) if len(made) else made
     newest = np.searchsorted(np.sort(made), freshest)
     in_order = np.argsort(made, kind="stable")
-    index = np.searchsorted(came["received"].to_numpy(), at, side="right") - 1
+    index = np.searchsorted(came["received"], at, side="right") - 1
     place = np.searchsorted(true[0], at, side="right") - 1
     known = index >= 0
     error, age = np.full(len(at), np.nan), np.full(len(at), np.nan)
     row = in_order[newest[index[known]]]
     age[known] = (at[known] - made[row]) / 1e9
-    latitude, longitude = (came[c].to_numpy()[row] for c in ("latitudeDegrees", "longitudeDegrees"))
+    latitude, longitude = (came[c][row] for c in ("latitudeDegrees", "longitudeDegrees"))
     there = place[known]
     error[known] = np.where(there >= 0, metres(latitude, longitude, true[1][there], true[2][there]), np.nan)
     return _Samples(*names, first, error, age)

@@ -5,7 +5,7 @@ import polars as pl
 from ..figures.analysis import Analysis
 from ..figures.picture import FIGURES
 from . import charts, times
-from .charts import fixed, number
+from .charts import fixed, number, share
 from .parts import Chart, Section, Table, Text, table
 
 # Most pairs of subscriber and node in a table: the worst ones.
@@ -20,14 +20,14 @@ def section(analysis: Analysis) -> Section | None:
     note = "Error: horizontal distance from the freshest position that a subscriber has received of a node to the node's true position "
     note += f"at that time. Age: time since that position was made. Both are sampled every {found['sampleSeconds']} s; "
     note += "plots/picture-tracks shows true and reported positions."
-    return Section("picture", "Picture of the nodes", [_groups(found), _chart(analysis), _pairs(analysis), Text(note, "note")])
+    return Section("picture", "Picture of the nodes", [_groups(found), _chart(analysis), *_pairs(analysis), Text(note, "note")])
 
 
 def _groups(found: dict) -> Table:
     rows = []
     for entry in found["groups"]:
         figures = [fixed((entry[name] or {}).get(q), 1) for name in ("errorMetres", "ageSeconds") for q in FIGURES]
-        rows.append((entry["name"], number(entry["pairs"]), fixed(entry["knownPercent"], 1), *figures))
+        rows.append((entry["name"], number(entry["pairs"]), share(entry["knownPercent"]), *figures))
     header = ("Group of the node", "Pairs", "Known (%)", *(f"Error, {q} (m)" for q in FIGURES), *(f"Age, {q} (s)" for q in FIGURES))
     return table("Error and age by group", header, rows)
 
@@ -49,9 +49,12 @@ def _chart(analysis: Analysis) -> Chart | Text:
     return Chart("Error of the picture over time", svg, caption + times.about(bands, marks), [(f"k{i}", name) for i, (name, *_) in enumerate(kinds)])
 
 
-def _pairs(analysis: Analysis) -> Table:
+def _pairs(analysis: Analysis) -> list[Table]:
+    """The worst pairs; none of a run with too many for a table."""
+    if analysis.picture.is_empty():
+        return []
     worst = analysis.picture.sort("errorMeanMetres", "subscriber", "node", descending=[True, False, False], nulls_last=False).head(MAX_PAIRS)
-    columns = ("knownPercent", "errorMedianMetres", "errorMeanMetres", "errorP95Metres", "ageMedianSeconds", "ageP95Seconds")
-    rows = [(str(r["subscriber"]), str(r["node"]), *(fixed(r[c], 1) for c in columns)) for r in worst.to_dicts()]
+    columns = ("errorMedianMetres", "errorMeanMetres", "errorP95Metres", "ageMedianSeconds", "ageP95Seconds")
+    rows = [(str(r["subscriber"]), str(r["node"]), share(r["knownPercent"]), *(fixed(r[c], 1) for c in columns)) for r in worst.to_dicts()]
     header = ("Subscriber", "Node", "Known (%)", "Error, median (m)", "mean (m)", "95 % (m)", "Age, median (s)", "95 % (s)")
-    return table(f"The {len(rows)} pairs with the greatest error", header, rows, folded=True, text=(0, 1))
+    return [table(f"The {len(rows)} pairs with the greatest error", header, rows, folded=True, text=(0, 1))]
