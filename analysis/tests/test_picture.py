@@ -189,7 +189,7 @@ def test_positions_are_in_the_tables_plots_and_report(tmp_path):
     outputs.write(analysis, tmp_path / "run" / "results")
     tables = (tmp_path / "run" / "results" / "tables.txt").read_text()
     assert "Picture by group of the reported nodes" in tables
-    assert summary.picture(analysis.results)[1][:3] == ("alpha", "1", "98.3")
+    assert summary.picture(analysis.results)[1][:3] == ("alpha", "1", "98.31")
     for name in ("picture-tracks", "picture-over-time"):
         assert (tmp_path / "run" / "results" / "plots" / f"{name}.png").stat().st_size > 10_000
     report = (tmp_path / "run" / "results" / "report.html").read_text()

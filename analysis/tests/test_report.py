@@ -13,7 +13,8 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
 from vignette_analysis.data.gaps import Gaps
-from vignette_analysis.report import charts, delays, freshness, mapdata, mapping, words
+from vignette_analysis.figures import display, summary
+from vignette_analysis.report import asked, charts, delays, freshness, mapdata, mapping, words
 
 HOSTILE = "</script><script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>&amp;\u2028]]>"
 
@@ -299,6 +300,13 @@ def test_numbers_are_for_people(value, text):
 )
 def test_shares_are_rounded_to_all_or_nothing_only_where_they_are_that(value, cell, text):
     assert charts.share(value) == cell and words.percent(value) == f"{text}\u00a0%"
+
+
+def test_tables_of_pictures_requests_and_groups_keep_a_single_loss_visible():
+    assert summary.picture_cells({"pairs": 1, "knownPercent": 99.999, "errorMetres": None, "ageSeconds": None})[1] == "99.99"
+    assert asked._bars("Failures", "Reason", [("timeout", 1)], 100_000, "").table.rows == [("timeout", "1", "0.01")]
+    counts = dict.fromkeys(display._COUNTS, 1) | {"deliveredPercent": 99.999}
+    assert "99.99" in display._group({"name": "all", "messages": counts, "delaySeconds": None})
 
 
 def test_tables_of_delays_show_microseconds_where_there_are_some():

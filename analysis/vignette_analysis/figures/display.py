@@ -28,7 +28,7 @@ def html(results: dict) -> str:
 
 def _group(entry: dict) -> tuple[str, ...]:
     counts = entry["messages"]
-    cells = (summary.number(counts.get(c), 2) if c == "deliveredPercent" else str(counts[c]) for c in _COUNTS)
+    cells = (summary.percent(counts.get(c)) if c == "deliveredPercent" else str(counts[c]) for c in _COUNTS)
     return (entry["name"], *cells, *(summary.delay(entry, q, 4) for q in QUANTILES))
 
 

@@ -169,7 +169,7 @@ def picture(results: dict) -> list[tuple[str, ...]]:
 def picture_cells(entry: dict) -> list[str]:
     """The figures of a group under PICTURE_HEADER."""
     figures = [(entry[name] or {}).get(q) for name in ("errorMetres", "ageSeconds") for q in FIGURES]
-    return [str(entry["pairs"]), f"{entry['knownPercent']:.1f}", *("-" if value is None else f"{value:.1f}" for value in figures)]
+    return [str(entry["pairs"]), percent(entry["knownPercent"]), *("-" if value is None else f"{value:.1f}" for value in figures)]
 
 
 def failed(entry: dict) -> str:

@@ -90,13 +90,13 @@ def _bars(title: str, what: str, counts: list[tuple[str, int]], total: int, capt
     rows = []
     for name, count in counts:
         low, high = statistics.wilson_interval(count, total)
-        text = f"{fixed(100 * count / total, 2)}\u00a0% ({number(count)})"
+        text = f"{share(100 * count / total)}\u00a0% ({number(count)})"
         rows.append({"name": name, "value": 100 * count / total, "text": text, "low": 100 * low, "high": 100 * high})
     figures = table(
         "Figures",
         (what, "Requests", "Share (%)"),
-        [(r["name"], number(c), fixed(r["value"], 2)) for r, (_, c) in zip(rows, counts, strict=True)],
+        [(r["name"], number(c), share(r["value"])) for r, (_, c) in zip(rows, counts, strict=True)],
         True,
     )
-    alt = f"{title}: bars of {len(rows)} shares in percent; the greatest is {fixed(max(r['value'] for r in rows), 2)} %."
+    alt = f"{title}: bars of {len(rows)} shares in percent; the greatest is {share(max(r['value'] for r in rows))} %."
     return Chart(title, charts.bars(rows, "requests (%)", alt), caption, table=figures)

@@ -5,7 +5,7 @@ import polars as pl
 from ..figures.analysis import Analysis
 from ..figures.surroundings import MISSED
 from . import charts, times
-from .charts import fixed, number
+from .charts import fixed, number, share
 from .parts import Chart, Section, Table, Text, table
 
 # Most links in the table.
@@ -56,7 +56,7 @@ def _hop_table(part: pl.DataFrame, kinds: list[int]) -> Table:
     pairs = {row["hops"]: row["pairs"] for row in part.group_by("hops").agg(pairs=pl.col("pairs").sum()).to_dicts()}
     total, seconds = sum(pairs.values()), part["second"].n_unique()
     named = [*((_name(h), pairs[h]) for h in kinds), ("no route", pairs.get(None, 0))]
-    rows = [(name, number(count / seconds), fixed(100 * count / total, 2)) for name, count in named]
+    rows = [(name, number(count / seconds), share(100 * count / total)) for name, count in named]
     routed = total - pairs.get(None, 0)
     mean = sum(h * pairs[h] for h in kinds) / routed if routed else None
     return table("Figures", ("Hops", "Pairs on average", "Share (%)"), [*rows, ("mean of all routes", fixed(mean, 2), "")], folded=True)
