@@ -116,14 +116,19 @@ func (s *session) use(conn net.Conn) {
 func (s *session) serve(ctx context.Context, failed <-chan error) error {
 	renew := time.NewTicker(s.renewal)
 	defer renew.Stop()
+	always := make(chan struct{})
+	close(always)
 	for {
-		if m, more := s.first(); more {
+		var waiting <-chan struct{}
+		m, more := s.first()
+		if more {
+			waiting = always
+		}
+		select { // at random, so that a backlog leaves all others their turn
+		case <-waiting:
 			if err := s.publish(ctx, m); err != nil {
 				return err
 			}
-			continue
-		}
-		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-s.ending:
