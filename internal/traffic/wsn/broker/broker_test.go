@@ -311,6 +311,32 @@ func TestPullPointsKeepMessagesUntilTheyAreFetched(t *testing.T) {
 	}
 }
 
+func TestAResponseHasNoMoreMessagesThanASlowLinkCarriesInTime(t *testing.T) {
+	s := start(t, wsn.Limits{})
+	p := s.pullPoint()
+	s.subscribe(p, "", "a")
+	var want, got []string
+	for i := range 7 {
+		want = append(want, strings.Repeat(fmt.Sprint(i), 10_000))
+		s.publish("a", want[i])
+	}
+	for _, most := range []int{3, 3, 1} {
+		pulled := s.pull(p, 1000)
+		if len(pulled) != most {
+			t.Errorf("a response of %d messages of 10 kB; want %d", len(pulled), most)
+		}
+		got = append(got, pulled...)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%d messages; want all %d in their order", len(got), len(want))
+	}
+	large := strings.Repeat("x", 1<<20)
+	s.publish("a", large)
+	if got := s.pull(p, 1000); !slices.Equal(got, []string{large}) {
+		t.Errorf("%d messages; want the one that is larger than a response", len(got))
+	}
+}
+
 func TestAClientMayWaitForMessages(t *testing.T) {
 	s := start(t, wsn.Limits{})
 	p := s.pullPoint()
