@@ -55,6 +55,8 @@ func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 		SetKeepAlive(s.keepAlive).
 		// conn.keepAlive pings, and ends connections.
 		SetPingTimeout(math.MaxInt64).
+		// A message that the library has not begun to write by then goes out on the next connection only. A stuck link may take minutes.
+		SetWriteTimeout(time.Hour).
 		SetConnectTimeout(2 * (handshake + d.Timeout())). // the dialer's wait limits it
 		SetConnectRetry(true).
 		// The dialer waits. The library's own pauses are too long, and practically off.

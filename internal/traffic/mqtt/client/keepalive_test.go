@@ -101,3 +101,42 @@ func TestAPingWhoseAnswerIsLateEndsASilentConnectionAlone(t *testing.T) {
 		})
 	}
 }
+
+func TestAMessageThatWaitsForAStuckLinkIsSentOnTheSameConnection(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	c := open(t, publisher(Version311, listener.Addr().String(), 1))
+	conn, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	if _, _, err := readPacket(reader); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conn.Write([]byte("\x20\x02\x00\x00")); err != nil {
+		t.Fatal(err)
+	}
+	const messages = 3
+	for range messages {
+		if err := c.Publish("/PRT/x", make([]byte, 16<<20)); err != nil { // more than the kernels' buffers
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(31 * time.Second) // the library's own patience is 30 s
+	_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+	for got := 0; got < messages; {
+		kind, _, err := readPacket(reader)
+		if err != nil {
+			t.Fatalf("%d of %d messages came: %v", got, messages, err)
+		}
+		if kind == mqttwire.TypePublish {
+			got++
+		}
+	}
+}
