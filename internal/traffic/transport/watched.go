@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"crypto/tls"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -9,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// WatchedConn is a TCP connection that records its peer's last sign of life.
+// WatchedConn is a TCP connection, or TLS over one, that records its peer's last sign of life.
 type WatchedConn struct {
 	net.Conn
 	// read is when bytes were last read, wrote when the kernel last took some, in nanoseconds since 1970.
@@ -64,7 +65,11 @@ func (c *WatchedConn) LastSign(now time.Time) time.Time {
 
 // flight returns how many bytes the peer's host has acknowledged, and whether others wait for that.
 func (c *WatchedConn) flight() (acknowledged uint64, waiting bool) {
-	socket, ok := c.Conn.(syscall.Conn)
+	below := c.Conn
+	if secure, ok := below.(*tls.Conn); ok {
+		below = secure.NetConn()
+	}
+	socket, ok := below.(syscall.Conn)
 	if !ok {
 		return 0, false
 	}

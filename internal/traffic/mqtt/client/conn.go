@@ -27,7 +27,7 @@ type conn struct {
 	closed func(*conn)
 	done   chan struct{}
 	once   sync.Once
-	// watched is the TCP connection below.
+	// watched is Conn.
 	watched *transport.WatchedConn
 
 	packet  sync.Mutex // the library holds it while it writes a packet in parts

@@ -37,16 +37,12 @@ func (d *dialer) user() (username, password string) {
 }
 
 func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
-	plain, broker, err := d.DialPlain(ctx)
+	inner, err := d.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
-	watched := transport.Watch(plain)
-	inner, err := d.Secure(ctx, watched, broker)
-	if err != nil {
-		return nil, err
-	}
-	c := &conn{Conn: inner, watched: watched, done: make(chan struct{}), form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit}
+	watched := transport.Watch(inner)
+	c := &conn{Conn: watched, watched: watched, done: make(chan struct{}), form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.login != nil {

@@ -28,6 +28,8 @@ type Broker struct {
 	ctx  context.Context
 	stop context.CancelFunc
 	now  func() time.Time
+	// stall is how long each piece of a request or response may take.
+	stall time.Duration
 	// held counts the bytes of kept messages, reading those of requests being read.
 	held, reading atomic.Int64
 
@@ -50,7 +52,7 @@ func New(config wsn.BrokerConfig) (*Broker, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
 	}
-	b := &Broker{config: config, limits: config.Limits.WithDefaults(), now: time.Now,
+	b := &Broker{config: config, limits: config.Limits.WithDefaults(), now: time.Now, stall: stallTimeout,
 		subscriptions: map[string]*subscription{}, pullPoints: map[string]*pullPoint{}, registrations: map[string]time.Time{}, last: map[string]*list.Element{}, order: list.New()}
 	b.metrics = newMetrics(config.Instance, func() float64 { return float64(b.held.Load()) }, func() float64 { return float64(b.reading.Load()) })
 	var err error

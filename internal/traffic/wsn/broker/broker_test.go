@@ -565,6 +565,62 @@ func TestHalfOpenAndSlowClientsDoNotStopTheService(t *testing.T) {
 	}
 }
 
+func TestALargeMessageTakesItsTimeWhileItMoves(t *testing.T) {
+	t.Parallel()
+	b, err := New(wsn.BrokerConfig{Instance: "nor/broker", Listen: ":0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.stall = 2 * time.Second
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- b.Run(ctx, listener) }()
+	s := &service{b, t, "http://" + listener.Addr().String()}
+	p := s.pullPoint()
+	s.subscribe(p, "", "a")
+	content := strings.Repeat("x", 4<<20)
+	post := func(path, body string) (net.Conn, []byte) {
+		conn, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.(*net.TCPConn).SetReadBuffer(64 << 10)
+		envelope := wire.Envelope(soap.SOAP11, soap.Header{}, body)
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", path, len(envelope))
+		return conn, envelope
+	}
+	conn, envelope := post(wire.BrokerPath, wire.NotifyBody(wire.NotificationMessage{Topic: wire.TopicOf("a").Expression(), Message: soap.Embed([]byte(content))}))
+	defer conn.Close()
+	for piece := range slices.Chunk(envelope, len(envelope)/20+1) {
+		time.Sleep(b.stall / 10)
+		_, _ = conn.Write(piece)
+	}
+	if answer, err := io.ReadAll(conn); err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 202")) {
+		t.Errorf("%v, answered %.100q; want 202", err, answer)
+	}
+	conn, envelope = post(strings.TrimPrefix(p, s.url), wire.GetMessagesBody(1))
+	defer conn.Close()
+	_, _ = conn.Write(envelope)
+	var answer bytes.Buffer
+	for {
+		time.Sleep(b.stall / 10)
+		if _, err := io.CopyN(&answer, conn, 256<<10); err != nil {
+			break
+		}
+	}
+	if answer.Len() < len(content) {
+		t.Errorf("the response ends after %d bytes; want the whole message of %d", answer.Len(), len(content))
+	}
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestConfigurationsAreChecked(t *testing.T) {
 	for want, change := range map[string]func(*wsn.BrokerConfig){
 		"instance": func(c *wsn.BrokerConfig) { c.Instance = "" }, "listen": func(c *wsn.BrokerConfig) { c.Listen = "8080" }, "keyFile": func(c *wsn.BrokerConfig) { c.CertFile = "x" },

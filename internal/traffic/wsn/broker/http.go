@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,7 @@ const (
 	// maxReading is the most bytes of requests being read at once.
 	maxReading = 128 << 20
 	readPiece  = 16 << 10
+	writePiece = 16 << 10
 	// maxWait is the longest wait that a GetMessages may ask for.
 	maxWait = 30 * time.Second
 )
@@ -78,7 +80,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "want POST of a SOAP message", http.StatusMethodNotAllowed)
 		return
 	}
-	data, release, err := b.read(r)
+	data, release, err := b.read(w, r)
 	defer release()
 	if err != nil {
 		b.metrics.rejected.WithLabelValues("memory").Inc()
@@ -116,15 +118,21 @@ func (b *Broker) answer(w http.ResponseWriter, c *call, ops map[string]operation
 	default:
 		action := soap.ResponseAction(c.Action)
 		w.Header().Set("Content-Type", c.SOAP.ContentType(action))
-		write(w, http.StatusOK, wire.Envelope(c.SOAP, soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: c.MessageID}, body))
+		b.write(w, http.StatusOK, wire.Envelope(c.SOAP, soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: c.MessageID}, body))
 	}
 }
 
-// write writes a response in one piece.
-func write(w http.ResponseWriter, status int, body []byte) {
+// write writes a response in pieces, of which each has its own time.
+func (b *Broker) write(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a lost client needs no answer
+	control := http.NewResponseController(w)
+	for piece := range slices.Chunk(body, writePiece) {
+		_ = control.SetWriteDeadline(time.Now().Add(b.stall))
+		if _, err := w.Write(piece); err != nil {
+			return // a lost client needs no answer
+		}
+	}
 }
 
 // fault answers with a fault. The request may be parsed only in part.
@@ -146,7 +154,7 @@ func (b *Broker) fault(w http.ResponseWriter, m *soap.Message, reason string, er
 		status = http.StatusBadRequest
 	}
 	w.Header().Set("Content-Type", m.SOAP.ContentType(""))
-	write(w, status, wire.FaultEnvelope(m.SOAP, m.MessageID, fault, b.now()))
+	b.write(w, status, wire.FaultEnvelope(m.SOAP, m.MessageID, fault, b.now()))
 }
 
 // authorized compares in constant time.
@@ -160,7 +168,8 @@ func (b *Broker) authorized(r *http.Request) bool {
 }
 
 // read reads a request's body in pieces, and counts each when it arrives: a merely announced size uses no memory.
-func (b *Broker) read(r *http.Request) ([]byte, func(), error) {
+func (b *Broker) read(w http.ResponseWriter, r *http.Request) ([]byte, func(), error) {
+	control := http.NewResponseController(w)
 	var data []byte
 	counted := int64(0)
 	release := func() { b.reading.Add(-counted) }
@@ -174,6 +183,8 @@ func (b *Broker) read(r *http.Request) ([]byte, func(), error) {
 			counted += more
 			data = append(make([]byte, 0, len(data)+int(more)), data...)
 		}
+		until := time.Now().Add(b.stall) // also for the response, which comes after the last piece
+		_, _ = control.SetReadDeadline(until), control.SetWriteDeadline(until)
 		n, err := r.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		switch {

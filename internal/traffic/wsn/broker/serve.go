@@ -54,15 +54,15 @@ func Serve(ctx context.Context, path string) error {
 // Timeouts of connections. A message of 2 kB over a link of 9.8 kbit/s with a full queue takes most of the minute.
 const (
 	headerTimeout = time.Minute
-	readTimeout   = 2 * time.Minute
-	writeTimeout  = 3 * time.Minute
-	idleTimeout   = 10 * time.Minute
-	maxHeader     = 16 << 10
+	// stallTimeout is how long each piece of a request or response may take. Whole ones have no limit.
+	stallTimeout = 2 * time.Minute
+	idleTimeout  = 10 * time.Minute
+	maxHeader    = 16 << 10
 )
 
 // Run serves connections until ctx ends.
 func (b *Broker) Run(ctx context.Context, listener net.Listener) error {
-	server := &http.Server{Handler: b, ReadHeaderTimeout: headerTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+	server := &http.Server{Handler: b, ReadHeaderTimeout: headerTimeout, ReadTimeout: b.stall, WriteTimeout: b.stall, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader, ErrorLog: quiet}
 	defer context.AfterFunc(ctx, func() {
 		b.stop()

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // Response to a message.
@@ -102,20 +103,46 @@ const maxHeader = 64 << 10
 // Conn sends messages over one kept connection. Each message is one write, and follows the response to the one before.
 type Conn struct {
 	net.Conn
+	watched   *transport.WatchedConn
 	timeout   time.Duration
 	responses chan Response
 	closed    chan struct{}
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// waiting for the response to a request since a time; extra is what the service has beyond the timeout.
 	waiting bool
+	since   time.Time
+	extra   time.Duration
 	cause   error
 }
 
-// NewConn uses a connection. It closes when the other side closes it or does not answer within the timeout.
+// NewConn uses a connection. It closes when the other side closes it. It also closes when, before a response, nothing is read and nothing in
+// flight is acknowledged for the timeout: a large message over a slow link takes its time.
 func NewConn(conn net.Conn, timeout time.Duration) *Conn {
-	c := &Conn{Conn: conn, timeout: timeout, responses: make(chan Response, 1), closed: make(chan struct{})}
+	watched := transport.Watch(conn)
+	c := &Conn{Conn: watched, watched: watched, timeout: timeout, responses: make(chan Response, 1), closed: make(chan struct{})}
 	go c.read()
+	go c.watch()
 	return c
+}
+
+func (c *Conn) watch() {
+	checks := time.NewTicker(c.timeout / 4)
+	defer checks.Stop()
+	for {
+		select {
+		case <-c.closed:
+			return
+		case now := <-checks.C:
+			silent := now.Sub(c.watched.LastSign(now))
+			c.mu.Lock()
+			late := c.waiting && min(silent, now.Sub(c.since)) > c.timeout+c.extra
+			c.mu.Unlock()
+			if late {
+				c.fail(fmt.Errorf("no response within %v", c.timeout))
+			}
+		}
+	}
 }
 
 // Closed returns a channel that closes with the connection.
@@ -190,20 +217,17 @@ func (c *Conn) read() {
 // Post sends a message and waits for the response. After an error the connection is closed.
 func (c *Conn) Post(ctx context.Context, r Request) (Response, error) {
 	data := r.bytes()
-	c.mu.Lock()
-	c.waiting = true
-	c.mu.Unlock()
 	at := time.Now()
-	_ = c.SetWriteDeadline(at.Add(c.timeout)) // fails only on a closed connection, as the write does
+	c.mu.Lock()
+	c.waiting, c.since, c.extra = true, at, time.Duration(r.WaitSeconds)*time.Second
+	c.mu.Unlock()
 	if _, err := c.Write(data); err != nil {
 		c.fail(err)
-		return Response{}, err
+		return Response{}, c.end()
 	}
 	if r.Sent != nil {
 		r.Sent(at)
 	}
-	timer := time.NewTimer(c.timeout + time.Duration(r.WaitSeconds)*time.Second)
-	defer timer.Stop()
 	select {
 	case response := <-c.responses:
 		return response, nil
@@ -213,15 +237,16 @@ func (c *Conn) Post(ctx context.Context, r Request) (Response, error) {
 			return response, nil
 		default:
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return Response{}, c.cause
-	case <-timer.C:
-		err := fmt.Errorf("no response within %v", c.timeout)
-		c.fail(err)
-		return Response{}, err
+		return Response{}, c.end()
 	case <-ctx.Done():
 		c.fail(ctx.Err())
 		return Response{}, ctx.Err()
 	}
+}
+
+// end returns why the connection closed.
+func (c *Conn) end() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cause
 }
