@@ -156,6 +156,9 @@ func (a *aggregate) resume(conn *brokerConn) {
 	a.conn = conn
 	conn.start()
 	clear(a.asked)
+	if !conn.sessionPresent { // it counts its ids anew
+		clear(a.incoming)
+	}
 	for filter := range a.subscriptions {
 		_ = conn.subscribe(filter, a.maxQoS(filter), a.nextID())
 	}

@@ -61,6 +61,8 @@ type brokerConn struct {
 	closed chan struct{}
 	once   sync.Once
 	wg     sync.WaitGroup
+	// sessionPresent: the broker still had the session.
+	sessionPresent bool
 }
 
 // dialBroker connects and logs in. Events begin after start.
@@ -106,7 +108,7 @@ func dialBroker(ctx context.Context, dialer *transport.Dialer, with login, event
 		return nil, fmt.Errorf("the broker refuses the connection: %s", packets.ConnackReturnCodes[ack.ReturnCode])
 	}
 	dialer.Connected()
-	return &brokerConn{conn: conn, events: events, out: make(chan packets.ControlPacket, brokerBacklog), closed: make(chan struct{})}, nil
+	return &brokerConn{conn: conn, events: events, out: make(chan packets.ControlPacket, brokerBacklog), closed: make(chan struct{}), sessionPresent: ack.SessionPresent}, nil
 }
 
 // start begins to read and write.

@@ -248,6 +248,25 @@ func TestABrokerThatGoesAndComes(t *testing.T) {
 	want[*wire.Disconnect](d)
 }
 
+func TestABrokerWithoutTheSessionCountsItsIDsAnew(t *testing.T) {
+	t.Parallel()
+	restarted := mosquitto(t)
+	publish(t, restarted, "-t", "a/b", "-m", "kept", "-q", "2", "-r")
+	front := newProxy(t, mosquitto(t))
+	g := gateway(t, front.port(), func(c *mqttsn.GatewayConfig) { c.Mode = mqttsn.Aggregating })
+	d := newDevice(t, g)
+	d.connect("one", true)
+	d.subscribe("a/b", 2)
+	front.cut()
+	g.mu.Lock()
+	g.own.incoming[1] = true // the broker ended before its PUBREL
+	g.mu.Unlock()
+	front.mendTo(restarted)
+	if p := want[*wire.Publish](d); string(p.Data) != "kept" {
+		t.Errorf("PUBLISH %+v; want the message with the same id", p)
+	}
+}
+
 // proxy passes TCP connections on, and can cut them.
 type proxy struct {
 	t        *testing.T
@@ -279,7 +298,10 @@ func (p *proxy) run() {
 		if err != nil {
 			return
 		}
-		out, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", p.to))
+		p.mu.Lock()
+		to := p.to
+		p.mu.Unlock()
+		out, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", to))
 		p.mu.Lock()
 		if err != nil || p.down {
 			in.Close()
@@ -317,10 +339,13 @@ func (p *proxy) cut() {
 	p.conns = nil
 }
 
-func (p *proxy) mend() {
+func (p *proxy) mend() { p.mendTo(p.to) }
+
+// mendTo mends it with another broker.
+func (p *proxy) mendTo(broker int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.down = false
+	p.down, p.to = false, broker
 }
 
 func TestAForwarderPassesClientsOnToAGateway(t *testing.T) {
