@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -38,6 +39,10 @@ type aggregate struct {
 	// subscriptions is by filter and session; asked has the requests that the broker has not answered.
 	subscriptions map[string]map[*session]*subscription
 	asked         map[uint16]request
+	// atBroker has the filters that the broker has, no two of which match the same topic, with their QoS. They cover those of subscriptions.
+	atBroker map[string]int
+	// leaving has filters that the broker may still have, by the ids of the requests to end them.
+	leaving map[uint16]string
 	// incoming has the ids of QoS 2 that the broker has not released.
 	incoming map[uint16]bool
 }
@@ -59,6 +64,7 @@ type subscription struct {
 }
 
 type request struct {
+	// s is the client's session and id its request's; nil for the gateway's own request.
 	s  *session
 	id uint16
 	// filter is the subscribed filter.
@@ -67,7 +73,7 @@ type request struct {
 
 func newAggregate(g *Gateway) *aggregate {
 	return &aggregate{g: g, ended: make(chan struct{}), sent: map[uint16]*ownPublish{}, early: []message{}, subscriptions: map[string]map[*session]*subscription{},
-		asked: map[uint16]request{}, incoming: map[uint16]bool{}}
+		asked: map[uint16]request{}, atBroker: map[string]int{}, leaving: map[uint16]string{}, incoming: map[uint16]bool{}}
 }
 
 // begin connects on its first call.
@@ -159,8 +165,11 @@ func (a *aggregate) resume(conn *brokerConn) {
 	if !conn.sessionPresent { // it counts its ids anew
 		clear(a.incoming)
 	}
-	for filter := range a.subscriptions {
-		_ = conn.subscribe(filter, a.maxQoS(filter), a.nextID())
+	for id, filter := range a.leaving {
+		_ = conn.unsubscribe(filter, id)
+	}
+	for filter, qos := range a.atBroker {
+		a.subscribe(filter, qos)
 	}
 	for id, p := range a.sent {
 		if p.received {
@@ -193,12 +202,60 @@ func (a *aggregate) maxQoS(filter string) (qos int) {
 	return qos
 }
 
+// arrange brings the broker's filters for the topics of a filter up to date. New ones come before old ones go, so that nothing is lost;
+// a message in between may come by both.
+func (a *aggregate) arrange(filter string) {
+	around, present := cover(filter, maps.Keys(a.atBroker))
+	wanted := map[string]int{}
+	for filter := range a.subscriptions {
+		if overlap(filter, around) {
+			wanted[filter] = a.maxQoS(filter)
+		}
+	}
+	wanted = disjoint(wanted)
+	for filter, qos := range wanted {
+		if has, ok := a.atBroker[filter]; !ok || has < qos {
+			a.subscribe(filter, qos)
+		}
+	}
+	for _, filter := range present {
+		if _, ok := wanted[filter]; !ok {
+			a.unsubscribe(filter)
+		}
+	}
+}
+
+// subscribe requests a filter for the gateway, now or from the next connection.
+func (a *aggregate) subscribe(filter string, qos int) {
+	a.atBroker[filter] = qos
+	maps.DeleteFunc(a.leaving, func(_ uint16, f string) bool { return f == filter })
+	if a.conn == nil {
+		return
+	}
+	id := a.nextID()
+	a.asked[id] = request{filter: filter}
+	if a.conn.subscribe(filter, qos, id) != nil {
+		a.conn.conn.Close() // the next connection requests it
+	}
+}
+
+// unsubscribe ends a filter at the broker, now or on the next connection, as the broker keeps the session.
+func (a *aggregate) unsubscribe(filter string) {
+	delete(a.atBroker, filter)
+	id := a.nextID()
+	a.leaving[id] = filter
+	if a.conn != nil && a.conn.unsubscribe(filter, id) != nil {
+		a.conn.conn.Close()
+	}
+}
+
 func (a *aggregate) nextID() uint16 {
 	for {
 		a.lastID++
 		_, sent := a.sent[a.lastID]
 		_, asked := a.asked[a.lastID]
-		if a.lastID != 0 && !sent && !asked {
+		_, leaving := a.leaving[a.lastID]
+		if a.lastID != 0 && !sent && !asked && !leaving {
 			return a.lastID
 		}
 	}
@@ -296,11 +353,24 @@ func (a *aggregate) answered(kind byte, id uint16, granted byte) {
 		q, ok := a.asked[id]
 		delete(a.asked, id)
 		if ok && granted > 2 {
-			a.remove(q.s, q.filter)
+			a.refused(q)
 		}
-		if ok {
+		if ok && q.s != nil {
 			q.s.subscribed(q.id, min(granted, a.grantedTo(q, granted)))
 		}
+	case packets.Unsuback:
+		delete(a.leaving, id)
+	}
+}
+
+// refused handles the broker's refusal of a filter.
+func (a *aggregate) refused(q request) {
+	if q.s == nil {
+		a.g.warn("the broker refuses the filter " + q.filter + ", which covers clients' filters: they get no messages by it")
+		return
+	}
+	if a.remove(q.s, q.filter) {
+		a.arrange(q.filter)
 	}
 }
 
@@ -345,8 +415,8 @@ func (a *aggregate) open(s *session) {
 // forget removes a session's state here.
 func (a *aggregate) forget(s *session) {
 	for filter := range a.subscriptions {
-		if _, has := a.subscriptions[filter][s]; has && a.remove(s, filter) && a.conn != nil {
-			_ = a.conn.unsubscribe(filter, a.nextID())
+		if _, has := a.subscriptions[filter][s]; has && a.remove(s, filter) {
+			a.arrange(filter)
 		}
 	}
 	for id, q := range a.asked {
@@ -428,18 +498,20 @@ func (u *aggregated) subscribe(filter string, qos int, id uint16) error {
 	}
 	a.subscriptions[filter][u.s] = &subscription{qos: qos, made: a.g.now()}
 	own := a.nextID()
-	// Also if the broker has the filter already, as it answers with the retained messages.
+	// Also if the broker has the filter already, or one that covers it, as it answers with the retained messages.
 	if err := a.conn.subscribe(filter, a.maxQoS(filter), own); err != nil {
 		a.remove(u.s, filter)
 		return fmt.Errorf("subscription: %w", err)
 	}
 	a.asked[own] = request{s: u.s, id: id, filter: filter}
+	a.atBroker[filter] = a.maxQoS(filter)
+	a.arrange(filter)
 	return nil
 }
 
 func (u *aggregated) unsubscribe(filter string, id uint16) error {
-	if _, has := u.a.subscriptions[filter][u.s]; has && u.a.remove(u.s, filter) && u.a.conn != nil {
-		_ = u.a.conn.unsubscribe(filter, u.a.nextID())
+	if _, has := u.a.subscriptions[filter][u.s]; has && u.a.remove(u.s, filter) {
+		u.a.arrange(filter)
 	}
 	u.s.unsubscribed(id)
 	return nil

@@ -248,6 +248,52 @@ func TestABrokerThatGoesAndComes(t *testing.T) {
 	want[*wire.Disconnect](d)
 }
 
+func TestClientsWithOverlappingFiltersGetAMessageOnceEach(t *testing.T) {
+	t.Parallel()
+	broker := mosquitto(t, "allow_duplicate_messages true") // once for each filter of a connection
+	front := newProxy(t, broker)
+	g := gateway(t, front.port(), func(c *mqttsn.GatewayConfig) { c.Mode = mqttsn.Aggregating })
+	devices, levels := map[string]*device{}, map[string]int{"#": 0, "/#": 2, "+/a": 1, "/a": 2}
+	for filter, qos := range levels {
+		d := newDevice(t, g)
+		d.connect("client of "+filter, true)
+		d.subscribe(filter, qos)
+		devices[filter] = d
+	}
+	settled := func() bool {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.own.conn != nil && len(g.own.asked)+len(g.own.leaving) == 0
+	}
+	check := func(when string) {
+		t.Helper()
+		eventually(t, "the broker has the filters", settled)
+		for qos := range 3 {
+			text := fmt.Sprint(when, " with QoS ", qos)
+			publish(t, broker, "-t", "/a", "-m", text, "-q", fmt.Sprint(qos))
+			for filter, d := range devices {
+				if got := d.take(text); got != min(qos, levels[filter]) {
+					t.Errorf("%s: a subscription to %s with QoS %d gets QoS %d", text, filter, levels[filter], got)
+				}
+			}
+			for _, d := range devices {
+				d.silent(50 * time.Millisecond)
+			}
+		}
+	}
+	check("all")
+	front.cut()
+	eventually(t, "the gateway sees it", func() bool { return !settled() })
+	front.mend()
+	check("after a reconnection")
+	widest := devices["#"]
+	widest.send(&wire.Unsubscribe{MsgID: 1, Topic: "#"})
+	want[*wire.Unsuback](widest)
+	delete(devices, "#")
+	check("without the widest")
+	widest.silent(50 * time.Millisecond)
+}
+
 func TestABrokerWithoutTheSessionCountsItsIDsAnew(t *testing.T) {
 	t.Parallel()
 	restarted := mosquitto(t)

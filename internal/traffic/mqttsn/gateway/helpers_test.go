@@ -169,6 +169,24 @@ func (d *device) silent(timeout time.Duration) {
 	}
 }
 
+// take receives a message, and answers by its QoS.
+func (d *device) take(text string) (qos int) {
+	d.t.Helper()
+	p := want[*wire.Publish](d)
+	if string(p.Data) != text {
+		d.t.Fatalf("got %q; want %q", p.Data, text)
+	}
+	switch p.QoS {
+	case 1:
+		d.send(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID})
+	case 2:
+		d.send(&wire.Pubrec{MsgID: p.MsgID})
+		want[*wire.Pubrel](d)
+		d.send(&wire.Pubcomp{MsgID: p.MsgID})
+	}
+	return p.QoS
+}
+
 func (d *device) connect(id string, clean bool) {
 	d.t.Helper()
 	d.send(&wire.Connect{CleanSession: clean, KeepAliveSeconds: 60, ClientID: id})
