@@ -55,13 +55,13 @@ func TestEachPacketIsOneWriteAndPublishesAreTold(t *testing.T) {
 		write func(*conn) error
 	}{
 		"MQTT 5": {mqttwire.MQTT5, func(c *conn) error {
-			_, err := packets.NewControlPacket(packets.PINGREQ).WriteTo(c)
+			_, err := packets.NewControlPacket(packets.DISCONNECT).WriteTo(c)
 			p := packets.Publish{Topic: "a/b", QoS: 1, PacketID: 7, Payload: payload, Properties: &packets.Properties{ContentType: "t"}}
 			_, err2 := p.WriteTo(c)
 			return errors.Join(err, err2)
 		}},
 		"MQTT 3.1.1": {mqttwire.MQTT311, func(c *conn) error {
-			err := packets311.NewControlPacket(packets311.Pingreq).Write(c)
+			err := packets311.NewControlPacket(packets311.Disconnect).Write(c)
 			p := packets311.NewControlPacket(packets311.Publish).(*packets311.PublishPacket)
 			p.TopicName, p.Qos, p.MessageID, p.Payload = "a/b", 2, 7, payload
 			return errors.Join(err, p.Write(c))
