@@ -39,7 +39,8 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 .PHONY: test
 test: ## Set up all that is needed, run every test (long runs: test-long)
 	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
-		'unit and integration tests' '$(MAKE) -s test-unit' 'sweeps over the operator' '$(MAKE) -s test-sweep' 'analysis tests' '$(MAKE) -s test-analysis' 'tests of the console' '$(MAKE) -s test-console' \
+		'tests with the race detector' '$(MAKE) -s test-unit' 'tests without it' '$(MAKE) -s test-sequential' \
+		'analysis tests' '$(MAKE) -s test-analysis' 'tests of the console' '$(MAKE) -s test-console' \
 		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e' 'console in a browser' '$(WITH_CLUSTER) $(MAKE) -s test-browser'
 
 .PHONY: install
@@ -51,22 +52,31 @@ build: ## Build the web console and the programs, into bin/
 	@hack/console
 	@for p in $(PROGRAMS); do go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=} || exit 1; done
 
+# The race detector looks at all that is concurrent. These packages start no goroutine and serve no HTTP, nor do their tests. With it they would
+# take several times as long and show nothing. It looks at their code where concurrent packages call it.
+SEQUENTIAL := ./operators/experiment ./internal/validate ./internal/scenario ./internal/scenario/synthetic ./internal/scenario/kml ./internal/core ./internal/core/queue \
+	./internal/core/decide ./internal/core/render ./internal/exi ./internal/olsr ./internal/olsr/v1 ./internal/traffic/encoding ./internal/traffic/payload ./internal/propagation \
+	./internal/radio/link ./internal/radio/phy ./internal/radio/tdma ./docs ./hack/dashboards ./hack/plots ./hack/studies
+# Exceptions: the manager, which API_SERVER_TESTS run with the detector, and tests of which several run at once that share nothing.
+CONCURRENT_TESTS := operators/experiment/apiserver_test.go|operators/experiment/sweep_world_test.go|hack/studies/campaigns_test.go
 # Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
 REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue ./internal/traffic
-REAL_TIME_TESTS := OnARealAPIServer
-# Sweeps try every moment of a run, every file, or hundreds of inputs. With the race detector they would take five times as long.
-SWEEPS := KilledAfterAnyWrite|AnswerIsLost|StaleCaches|LostEvents|WritesNothingAtAnyTime|RandomTopologies|EveryScenarioAndShippedWaveform|StudiesCampaignsAreValid|RoutingThatIsValidStarts|NoDaemonRefuses|QueuedRequestsTakeLittleMemory
+# Tests in real time that start an API server and a manager.
+API_SERVER_TESTS := OnARealAPIServer
+WITH_RACE_DETECTOR := CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m
 
 .PHONY: test-unit
-test-unit: ## Unit and integration tests of the Go module, with the race detector
+test-unit: ## Unit and integration tests of the Go module's concurrent packages, with the race detector
 	hack/python -c '' # clients of others that some tests hold ours against
-	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME))") && CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -skip '$(REAL_TIME_TESTS)|$(SWEEPS)' ./operators/experiment $$others # the longest first, so that it ends beside the others
-	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 $(REAL_TIME)
-	CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m -p 1 -run '$(REAL_TIME_TESTS)' ./operators/experiment ./operators/campaign ./images/console
+	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME) $(SEQUENTIAL))") && $(WITH_RACE_DETECTOR) -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # the longest first, so that it ends beside the others
+	$(WITH_RACE_DETECTOR) -p 1 $(REAL_TIME)
+	$(WITH_RACE_DETECTOR) -p 1 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
 
-.PHONY: test-sweep
-test-sweep: ## Kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
-	hack/gotest pkgname -count=1 -timeout 60m -run '$(SWEEPS)' ./operators/experiment ./internal/olsr/... ./internal/validate ./internal/proxy ./hack/studies
+.PHONY: test-sequential
+test-sequential: ## Those of the other packages: also kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
+	@! grep -nE '(^|[^[:alnum:]"/])go (func|[[:alnum:]_.]+\()|\.Go\(|errgroup|AfterFunc|t\.Parallel|httptest|http\.Serve' $(SEQUENTIAL:=/*.go) | grep -vE '$(CONCURRENT_TESTS)' || { echo "These are concurrent: take their packages out of SEQUENTIAL in the Makefile."; exit 1; }
+	hack/gotest pkgname -count=1 -timeout 60m -skip '$(API_SERVER_TESTS)' $(SEQUENTIAL)
+	hack/gotest pkgname -count=1 -run QueuedRequestsTakeLittleMemory ./internal/proxy
 
 .PHONY: test-hack
 test-hack: ## Unit tests of the developer cluster's and the tools' own modules

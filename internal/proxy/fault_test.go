@@ -309,7 +309,7 @@ func TestAClientThatStopsInTheMiddleHoldsNobodyUp(t *testing.T) {
 
 func TestTenThousandQueuedRequestsTakeLittleMemory(t *testing.T) {
 	if testing.Short() || racedetector.Enabled {
-		t.Skip("takes half a minute, and more memory with the race detector: make test-sweep")
+		t.Skip("takes half a minute, and more memory with the race detector: make test-sequential")
 	}
 	requests, bodyBytes := 10_000, 10_000
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Near.DeadlineSeconds = 600 })

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -90,14 +89,7 @@ var lifecycles = map[string]lifecycle{
 	},
 }
 
-// sweptLifecycles are the lifecycles that sweeps test: only some with the race detector, as memory accesses are the same at all points.
-// `make test-sweep` tests all, without it.
-func sweptLifecycles() []string {
-	if racedetector.Enabled {
-		return []string{"a deletion while Running", "a live cluster that is stopped"}
-	}
-	return slices.Sorted(maps.Keys(lifecycles))
-}
+func lifecycleNames() []string { return slices.Sorted(maps.Keys(lifecycles)) }
 
 func gone(e *v1alpha1.Experiment) bool { return e == nil }
 
@@ -137,7 +129,7 @@ func sweepCrashes(t *testing.T, c *cluster, strike func(*world, int)) {
 	t.Helper()
 	want := map[string]outcome{}
 	var crashes []crash
-	for _, name := range sweptLifecycles() {
+	for _, name := range lifecycleNames() {
 		w := c.world(t, lifecycles[name].change)
 		lifecycles[name].play(w)
 		want[name] = w.outcome()

@@ -11,7 +11,7 @@ import (
 )
 
 func TestReconcilingAgainWritesNothingAtAnyTime(t *testing.T) {
-	for _, name := range sweptLifecycles() {
+	for _, name := range lifecycleNames() {
 		t.Run(name, func(t *testing.T) {
 			w := (&cluster{}).world(t, lifecycles[name].change)
 			w.restAs = func() {

@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -64,12 +63,10 @@ const maxDelay = 2 * time.Minute
 func TestLostEventsCostABoundedTimeOnly(t *testing.T) {
 	c := &cluster{}
 	cases := map[string][]string{"all": everyKind}
-	if !racedetector.Enabled {
-		for _, kind := range everyKind {
-			cases[kind] = []string{kind}
-		}
+	for _, kind := range everyKind {
+		cases[kind] = []string{kind}
 	}
-	for _, name := range sweptLifecycles() {
+	for _, name := range lifecycleNames() {
 		plain := c.world(t, lifecycles[name].change)
 		lifecycles[name].play(plain)
 		took := plain.clock.Since(plain.began)

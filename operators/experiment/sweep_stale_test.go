@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -86,9 +85,6 @@ func lags(t *testing.T, c *cluster, names ...string) (found []lag) {
 func TestStaleCachesDoNoHarm(t *testing.T) {
 	c := &cluster{}
 	names := []string{"success", "an early stop", "a deletion while Provisioning", "a deletion while Running", "a live cluster that is stopped"}
-	if racedetector.Enabled {
-		names = sweptLifecycles()
-	}
 	runSweep(t, lags(t, c, names...), lag.String, func(t *testing.T, l lag) {
 		w := c.world(t, lifecycles[l.lifecycle].change)
 		l.apply(w)

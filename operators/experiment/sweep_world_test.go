@@ -25,7 +25,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"vignette.dev/vignette/internal/racedetector"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -286,9 +285,6 @@ func (w *world) normal(text string) string {
 // runSweep runs a job for each of the points, several at once, as subtests.
 func runSweep[P any](t *testing.T, points []P, name func(P) string, job func(*testing.T, P)) {
 	t.Helper()
-	if racedetector.Enabled {
-		points = sample(points, min(2*parallelWorlds, 1+len(points)/10))
-	}
 	queue := make(chan P)
 	var workers sync.WaitGroup
 	for range parallelWorlds {
@@ -303,13 +299,4 @@ func runSweep[P any](t *testing.T, points []P, name func(P) string, job func(*te
 	}
 	close(queue)
 	workers.Wait()
-}
-
-// sample returns at most so many of the points, evenly spaced.
-func sample[P any](points []P, most int) (some []P) {
-	n := min(most, len(points))
-	for i := range n {
-		some = append(some, points[i*len(points)/n])
-	}
-	return some
 }

@@ -6,7 +6,6 @@ import (
 
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/olsr/olsrtest"
-	"vignette.dev/vignette/internal/racedetector"
 )
 
 // e1 are the intervals of experiment E1.
@@ -15,9 +14,9 @@ var (
 	standard = olsr.Config{Hello: 2 * time.Second, TC: 5 * time.Second}
 )
 
-// topologies that are tried. The race detector makes each cost several times as much, and there is one goroutine only.
+// topologies that are tried.
 func topologies() int {
-	if testing.Short() || racedetector.Enabled {
+	if testing.Short() {
 		return 20
 	}
 	return 200
