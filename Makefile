@@ -63,7 +63,8 @@ CONCURRENT_TESTS := operators/experiment/apiserver_test.go|operators/experiment/
 REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue ./internal/traffic
 # Tests in real time that start an API server and a manager.
 API_SERVER_TESTS := OnARealAPIServer
-WITH_RACE_DETECTOR := CGO_ENABLED=1 hack/gotest pkgname -race -count=1 -timeout 30m
+# By default every program that ends waits a second for races of goroutines that are left, and tests start many.
+WITH_RACE_DETECTOR := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 hack/gotest pkgname -race -count=1 -timeout 30m
 
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module's concurrent packages, with the race detector
