@@ -40,7 +40,7 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 test: ## Set up all that is needed, run every test (long runs: test-long)
 	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
 		'tests with the race detector' '$(MAKE) -s test-unit' 'tests without it' '$(MAKE) -s test-sequential' \
-		'analysis tests' '$(MAKE) -s test-analysis' 'tests of the console' '$(MAKE) -s test-console' \
+		'tests of the analysis and the console' '$(MAKE) -s -j2 --output-sync=target test-analysis test-console' \
 		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e' 'console in a browser' '$(WITH_CLUSTER) $(MAKE) -s test-browser'
 
 .PHONY: install
