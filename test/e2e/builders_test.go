@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"fmt"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -19,6 +20,9 @@ func makeExperiment(namespace, name string) *experimentBuilder {
 	b.Spec = v1alpha1.ExperimentSpec{Duration: "12s", Seed: 7, Drain: v1alpha1.Drain{Max: "8s", QuietFor: "2s"}}
 	return b
 }
+
+// seconds is a duration as experiments have it.
+func seconds(d time.Duration) v1alpha1.Duration { return v1alpha1.Duration(d.String()) }
 
 func (b *experimentBuilder) Duration(d v1alpha1.Duration) *experimentBuilder {
 	b.Spec.Duration = d
