@@ -220,9 +220,10 @@ func chain(platforms int) string {
 	return b.String()
 }
 
-// overChain is a broker at one end of a chain of four over TDMA, and a publisher at the other.
-func overChain(namespace, name string, routing *v1alpha1.Routing) *v1alpha1.Experiment {
-	b := makeExperiment(namespace, name).Duration("60s").Replay("chain").
+// overChain is a broker at one end of a chain of four over TDMA, and a publisher at the other, which starts once there are routes.
+func overChain(namespace string, start time.Duration, routing *v1alpha1.Routing) *v1alpha1.Experiment {
+	stop := start + 30*time.Second
+	b := makeExperiment(namespace, "chain").Duration(seconds(stop+5*time.Second)).Replay("chain").
 		Network("radio", "198.18.9.0/24", "").
 		Model(func(n *v1alpha1.Network) {
 			n.TDMA = &v1alpha1.TDMAModel{PHY: widebandPHY, Structure: v1alpha1.TDMAStructure{SlotDuration: "10ms"}, Rate: "1Mbit"}
@@ -230,44 +231,46 @@ func overChain(namespace, name string, routing *v1alpha1.Routing) *v1alpha1.Expe
 		}).
 		Broker("broker").Subscriber("picture", "broker").Publisher("bft", "broker", "500ms", 1).
 		Node("hq", "radio", "broker", "picture").Node("relay1", "radio").Node("relay2", "radio").Node("veh", "radio", "bft").
-		Start("25s", "bft").Stop("55s", "bft")
+		Start(seconds(start), "bft").Stop(seconds(stop), "bft")
 	e := b.Obj()
 	e.Spec.Apps[2].Publisher.Lead = "5s"
 	e.Spec.Drain = v1alpha1.Drain{Max: "20s", QuietFor: "5s"}
 	return e
 }
 
-// TestMessagesCrossThreeHopsOverTDMA reaches the broker from the far end of a chain by relays alone.
-func TestMessagesCrossThreeHopsOverTDMA(t *testing.T) {
+func TestMessagesCrossThreeHopsOverTDMAByStaticRoutes(t *testing.T) {
+	t.Parallel()
+	crossThreeHops(t, 5*time.Second, &v1alpha1.Routing{Protocol: v1alpha1.RoutingStatic, Routes: []v1alpha1.StaticRoute{
+		{Nodes: []string{"hq"}, To: "relay2", Via: "relay1"}, {Nodes: []string{"hq"}, To: "veh", Via: "relay1"},
+		{Nodes: []string{"relay1"}, To: "veh", Via: "relay2"}, {Nodes: []string{"relay2"}, To: "hq", Via: "relay1"},
+		{Nodes: []string{"veh"}, To: "hq", Via: "relay2"}, {Nodes: []string{"veh"}, To: "relay1", Via: "relay2"},
+	}})
+}
+
+func TestMessagesCrossThreeHopsOverTDMAByOLSRv2(t *testing.T) {
 	t.Parallel()
 	second := v1alpha1.Duration("1s")
-	for name, routing := range map[string]*v1alpha1.Routing{
-		"static": {Protocol: v1alpha1.RoutingStatic, Routes: []v1alpha1.StaticRoute{
-			{Nodes: []string{"hq"}, To: "relay2", Via: "relay1"}, {Nodes: []string{"hq"}, To: "veh", Via: "relay1"},
-			{Nodes: []string{"relay1"}, To: "veh", Via: "relay2"}, {Nodes: []string{"relay2"}, To: "hq", Via: "relay1"},
-			{Nodes: []string{"veh"}, To: "hq", Via: "relay2"}, {Nodes: []string{"veh"}, To: "relay1", Via: "relay2"},
-		}},
-		"olsrv2": {Protocol: v1alpha1.RoutingOLSRv2, Hello: &second, TC: &second},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			namespace := newNamespace(t)
-			replay(t, namespace, "chain", chain(4))
-			e := overChain(namespace, "chain-"+name, routing)
-			mustCreate(t, e)
-			done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
-			results := resultsOf(t, done.UID)
-			t.Logf("%+v, delays %+v, verdict %+v", results.Messages, results.DelaySeconds, results.Verdict)
-			if results.Messages.Sent < 45 || results.Messages.Lost != 0 {
-				t.Errorf("%+v; want some 50 messages and none lost", results.Messages)
-			}
-			// Each hop ends with the end of a slot of 10 ms.
-			if results.DelaySeconds == nil || results.DelaySeconds.Min < 0.03 {
-				t.Errorf("delays %+v; want none below the three slots that three hops take", results.DelaySeconds)
-			}
-			slotsAreUsed(t, done)
-		})
+	crossThreeHops(t, 12*time.Second, &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: &second, TC: &second})
+}
+
+// crossThreeHops reaches the broker from the far end of a chain by relays alone.
+func crossThreeHops(t *testing.T, start time.Duration, routing *v1alpha1.Routing) {
+	t.Helper()
+	namespace := newNamespace(t)
+	replay(t, namespace, "chain", chain(4))
+	e := overChain(namespace, start, routing)
+	mustCreate(t, e)
+	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	results := resultsOf(t, done.UID)
+	t.Logf("%+v, delays %+v, verdict %+v", results.Messages, results.DelaySeconds, results.Verdict)
+	if results.Messages.Sent < 45 || results.Messages.Lost != 0 {
+		t.Errorf("%+v; want some 50 messages and none lost", results.Messages)
 	}
+	// Each hop ends with the end of a slot of 10 ms.
+	if results.DelaySeconds == nil || results.DelaySeconds.Min < 0.03 {
+		t.Errorf("delays %+v; want none below the three slots that three hops take", results.DelaySeconds)
+	}
+	slotsAreUsed(t, done)
 }
 
 // slotsAreUsed wants every node of a chain to have sent in its own slots.
