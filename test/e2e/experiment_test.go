@@ -101,25 +101,6 @@ func TestNothingArrivesWhileTheRadioIsSilent(t *testing.T) {
 	}
 }
 
-func TestDeletionLeavesNothingInAnyPhase(t *testing.T) {
-	t.Parallel()
-	for name, reached := range map[string]func(*testing.T, *v1alpha1.Experiment){
-		"while provisioning": func(t *testing.T, e *v1alpha1.Experiment) {
-			waitFor(t, e, startTimeout, v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning)
-		},
-		"while running": func(t *testing.T, e *v1alpha1.Experiment) { waitForT0(t, e, 4*time.Second) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			e := pair(newNamespace(t), "short-lived").Duration("60s").Obj()
-			e.Spec.Timeline[1].At = "60s"
-			mustCreate(t, e)
-			reached(t, e)
-			deleteAndExpectNothingLeft(t, e)
-		})
-	}
-}
-
 func TestBadImageFailsWithinSecondsAndSaysWhichApp(t *testing.T) {
 	t.Parallel()
 	e := pair(newNamespace(t), "bad-image").Image("own", "localhost/no/such/image:1", "/bin/true").Obj()
