@@ -5,6 +5,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"net/http"
 	"net/url"
@@ -100,30 +101,24 @@ func wideExperiment(t *testing.T, namespace string) *v1alpha1.Experiment {
 	return e
 }
 
-// startAsCampaign makes the experiment the one run of a campaign. If no controller takes it soon, it runs on its own.
-func startAsCampaign(t *testing.T, e *v1alpha1.Experiment) (run *v1alpha1.Experiment, inCampaign bool) {
+// startAsCampaign makes the experiment the one run of a campaign.
+func startAsCampaign(t *testing.T, e *v1alpha1.Experiment) *v1alpha1.Experiment {
 	t.Helper()
 	campaign := &v1alpha1.Campaign{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "live"}}
 	campaign.Spec.Template.Spec, campaign.Spec.Repeats = e.Spec, 1
 	if err := kube.Create(t.Context(), campaign); err != nil {
 		t.Fatalf("campaign: %v", err)
 	}
-	for range 20 {
-		time.Sleep(time.Second)
+	eventually(t, startTimeout, "the campaign's run", func() error {
 		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(campaign), campaign); err != nil {
-			t.Fatal(err)
+			return err
 		}
-		if runs := campaign.Status.Runs; len(runs) > 0 && runs[0].UID != "" {
-			run := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: runs[0].Name}}
-			return get(t, run), true
+		if runs := campaign.Status.Runs; len(runs) == 0 || runs[0].UID == "" {
+			return errorf("runs %+v", runs)
 		}
-	}
-	t.Log("no controller takes campaigns here: their panels are left out")
-	if err := kube.Delete(t.Context(), campaign); err != nil {
-		t.Fatal(err)
-	}
-	mustCreate(t, e)
-	return e, false
+		return nil
+	})
+	return get(t, &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: campaign.Status.Runs[0].Name}})
 }
 
 // askAll runs the queries that had no data yet, and removes those with data. One without an answer is asked again.
@@ -149,16 +144,11 @@ func TestLiveResultsAreThoseOfTheAnalysisAndEveryPanelHasData(t *testing.T) {
 	namespace := newNamespace(t)
 	mustCreate(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"},
 		Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("20")}}})
-	e, inCampaign := startAsCampaign(t, wideExperiment(t, namespace))
-	e = waitForT0(t, e, 0)
+	e := waitForT0(t, startAsCampaign(t, wideExperiment(t, namespace)), 0)
 	variables := strings.NewReplacer("$namespace", namespace, "$experiment", e.Name, "$uid", string(e.UID), "$node", ".*", "$campaign", "live")
 	queries := map[string]string{}
 	for _, file := range []string{"experiment-live.json", "platform.json", "campaign.json"} {
-		for name, query := range panelQueries(t, file) {
-			if file != "campaign.json" || inCampaign {
-				queries[name] = query
-			}
-		}
+		maps.Copy(queries, panelQueries(t, file))
 	}
 	if len(queries) < 25 {
 		t.Errorf("%d queries; want 25 at least", len(queries))
