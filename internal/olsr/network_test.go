@@ -23,11 +23,8 @@ func TestRoutesAreShortestPathsOnRandomTopologies(t *testing.T) {
 	olsrtest.RandomTopologies(t, topologies(), standard, olsr.New)
 }
 
-func TestOverheadIsPrinted(t *testing.T) {
-	for _, n := range []int{24, 60} {
-		t.Log("HELLO 2 s, TC 5 s, ", olsrtest.OverheadOf(t, n, standard, olsr.New))
-		t.Log("HELLO 2 s, TC 8 s, ", olsrtest.OverheadOf(t, n, olsr.Config{HelloValidity: 20 * time.Second, TC: 8 * time.Second, TCValidity: 80 * time.Second}, olsr.New))
-	}
+func BenchmarkOverhead(b *testing.B) {
+	olsrtest.OverheadAtRest(b, olsr.Config{HelloValidity: 20 * time.Second, TC: 8 * time.Second, TCValidity: 80 * time.Second}, olsr.New)
 }
 
 func TestLinksThatAreThereOneWayAreNotUsed(t *testing.T) {

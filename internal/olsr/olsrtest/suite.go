@@ -10,7 +10,7 @@ import (
 	"vignette.dev/vignette/internal/olsr"
 )
 
-func build(t *testing.T, n int, seed int64, base olsr.Config, make Maker) *Network {
+func build(t testing.TB, n int, seed int64, base olsr.Config, make Maker) *Network {
 	t.Helper()
 	net, err := New(n, seed, base, make)
 	if err != nil {
@@ -19,7 +19,7 @@ func build(t *testing.T, n int, seed int64, base olsr.Config, make Maker) *Netwo
 	return net
 }
 
-func (net *Network) noErrors(t *testing.T) {
+func (net *Network) noErrors(t testing.TB) {
 	t.Helper()
 	for i, node := range net.Nodes {
 		if len(node.Errors) > 0 {
@@ -31,7 +31,7 @@ func (net *Network) noErrors(t *testing.T) {
 	}
 }
 
-func (net *Network) converge(t *testing.T, limit time.Duration) time.Duration {
+func (net *Network) converge(t testing.TB, limit time.Duration) time.Duration {
 	t.Helper()
 	took, err := net.Converge(limit)
 	if err != nil {
@@ -73,20 +73,29 @@ func RandomTopologies(t *testing.T, count int, base olsr.Config, make Maker) {
 		count, all[len(all)/2], all[len(all)*95/100], all[len(all)-1], bytes/nodeSeconds, packets/nodeSeconds)
 }
 
-// OverheadOf a network of n nodes at rest, as a line to print.
-func OverheadOf(t *testing.T, n int, base olsr.Config, make Maker) string {
-	net := build(t, n, 7, base, make)
-	net.Random(7, 8)
-	took := net.converge(t, 2*time.Minute)
-	net.Run(time.Minute)
-	before := net.Counters()
-	net.Run(2 * time.Minute)
-	after := net.Counters()
-	per := 1 / (120 * float64(n))
-	payload, count := float64(after.BytesSent-before.BytesSent), float64(after.PacketsSent-before.PacketsSent)
-	return fmt.Sprintf("%d nodes: converged after %v; per node %.1f bytes/s of payload, %.1f with IP and UDP, %.2f packets/s, %.2f HELLOs/s, %.2f TCs/s made, %.2f forwarded",
-		n, took, payload*per, (payload+Overhead*count)*per, count*per, float64(after.HellosSent-before.HellosSent)*per,
-		float64(after.TCsSent-before.TCsSent)*per, float64(after.Forwarded-before.Forwarded)*per)
+// OverheadAtRest measures what each node of a network sends that does not move.
+func OverheadAtRest(b *testing.B, base olsr.Config, make Maker) {
+	for _, n := range []int{24, 60} {
+		b.Run(fmt.Sprintf("%d nodes", n), func(b *testing.B) {
+			net := build(b, n, 7, base, make)
+			net.Random(7, 8)
+			net.converge(b, 2*time.Minute)
+			net.Run(time.Minute)
+			before := net.Counters()
+			for b.Loop() {
+				net.Run(2 * time.Minute)
+			}
+			after := net.Counters()
+			rate := func(before, after uint64, unit string) {
+				b.ReportMetric(float64(after-before)/(120*float64(b.N)*float64(n)), unit)
+			}
+			rate(before.BytesSent+Overhead*before.PacketsSent, after.BytesSent+Overhead*after.PacketsSent, "bytes/s")
+			rate(before.PacketsSent, after.PacketsSent, "packets/s")
+			rate(before.HellosSent, after.HellosSent, "HELLOs/s")
+			rate(before.TCsSent, after.TCsSent, "TCs/s")
+			rate(before.Forwarded, after.Forwarded, "forwarded/s")
+		})
+	}
 }
 
 // AsymmetricLinks checks that routes equal shortest paths over links that exist both ways.

@@ -26,12 +26,7 @@ func TestRoutesAreShortestPathsOnRandomTopologies(t *testing.T) {
 	olsrtest.RandomTopologies(t, topologies(), standard, New)
 }
 
-func TestOverheadIsPrinted(t *testing.T) {
-	for _, n := range []int{24, 60} {
-		t.Log("HELLO 2 s, TC 5 s, ", olsrtest.OverheadOf(t, n, standard, New))
-		t.Log("HELLO 2 s, TC 8 s, ", olsrtest.OverheadOf(t, n, e1, New))
-	}
-}
+func BenchmarkOverhead(b *testing.B) { olsrtest.OverheadAtRest(b, e1, New) }
 
 func TestLinksThatAreThereOneWayAreNotUsed(t *testing.T) {
 	olsrtest.AsymmetricLinks(t, standard, New)
