@@ -256,13 +256,14 @@ func evaluate(t *testing.T, s apps.Site, environment ...string) (calls []string,
 		}
 	}
 	dir := t.TempDir()
+	compile := exec.Command("erlc")
+	compile.Dir = dir
 	for name, text := range standIns {
 		write(t, filepath.Join(dir, name+".erl"), text, 0o644)
-		compile := exec.Command("erlc", name+".erl")
-		compile.Dir = dir
-		if out, err := compile.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		compile.Args = append(compile.Args, name+".erl")
+	}
+	if out, err := compile.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
 	}
 	write(t, filepath.Join(dir, "vmq_server.app"), "{application, vmq_server, [{applications, [kernel, stdlib]}, {mod, {vmq_server_app, []}}]}.\n", 0o644)
 	write(t, filepath.Join(dir, "started.erl"), Started(s), 0o644)
