@@ -268,7 +268,7 @@ func TestASecretOfBrokersThatIsDeletedWhileNodesStartIsNamed(t *testing.T) {
 }
 
 func TestTheAPIServerRefusesChangesOfARunsRadios(t *testing.T) {
-	api, err := client.New(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
+	api, err := client.New(sweptServer.Start(t), client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -279,6 +279,7 @@ func TestTheAPIServerRefusesChangesOfARunsRadios(t *testing.T) {
 	if err := api.Create(t.Context(), network); err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { _ = api.Delete(context.Background(), network) }) // other tests share the API server
 	edit := func(change func(*v1alpha1.RadioNetworkSpec)) error {
 		edited := network.DeepCopy()
 		change(&edited.Spec)
