@@ -21,7 +21,7 @@ func TestTransmissionsAtALossMatchTheBinomial(t *testing.T) {
 		maxRetransmit int
 	}{{0.1, 4}, {0.4, 4}, {0.3, 0}} {
 		synctest.Test(t, func(t *testing.T) {
-			const exchanges = 40_000
+			const exchanges = 20_000
 			random := rand.New(rand.NewPCG(uint64(c.loss*100), uint64(c.maxRetransmit)))
 			a := newAir()
 			a.losing(func([]byte, netip.AddrPort, netip.AddrPort) bool { return random.Float64() < c.loss })
