@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { expect, test } from "vitest";
 import { afterT0, fromT0, secondsOf, span, utc } from "./time";
 

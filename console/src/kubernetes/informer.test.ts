@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Refusal, type List, type Selection } from "./client";
 import { Informer, keptMilliseconds, type Transport, type Watch, type WatchHandlers } from "./informer";

@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { expect, test } from "vitest";
 import { Refusal } from "./client";
 import type { Snapshot } from "./informer";

@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { expect, test } from "vitest";
 import type { Pod } from "../../kubernetes/kinds";
 import { hostRows, latenessText, type KubernetesNode, type Lateness } from "./hosts";

@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { expect, test } from "vitest";
 import type { Campaign, Experiment } from "../../types";
 import { arrange, entryOfCampaign, entryOfExperiment, filterOf, linesOf, searchOf, type Entry, type Filter } from "./entries";

@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { expect, test } from "vitest";
 import { read } from "../text/read";
 import { fileNameOf, fileOf } from "./file";

@@ -1,3 +1,4 @@
+// @vitest-environment node
 import { expect, test } from "vitest";
 import { choicesIn, explain, pathsOf } from "./complete";
 import { read } from "./read";

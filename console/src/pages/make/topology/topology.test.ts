@@ -1,3 +1,4 @@
+// @vitest-environment node
 import ELK from "elkjs/lib/elk.bundled.js";
 import { expect, test, vi } from "vitest";
 import { drawingOf, layoutOf, structureOf } from "./topology";
