@@ -50,7 +50,7 @@ install: ## Set up the cluster and install the platform on it
 .PHONY: build
 build: ## Build the web console and the programs, into bin/
 	@hack/console
-	@for p in $(PROGRAMS); do go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=} || exit 1; done
+	@printf '%s\n' $(PROGRAMS) | xargs -P 2 -I{} bash -c 'p={}; go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=}'
 
 # The race detector looks at all that is concurrent. These packages start no goroutine and serve no HTTP, nor do their tests. With it they would
 # take several times as long and show nothing. It looks at their code where concurrent packages call it.
