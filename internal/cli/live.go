@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/capacity"
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -37,7 +38,7 @@ func (c *cluster) runningExperiment(ctx context.Context, name, command string) (
 	}
 	if s.Status.Phase != v1alpha1.PhaseRunning {
 		return nil, fmt.Errorf("experiment %[1]s is not running, it is %[3]s%[4]s: try again when vignette status -n %[2]s %[1]s says Running",
-			s.Name, s.Namespace, stage(s.Experiment), inParentheses(oneLine(s.Status.Message)))
+			s.Name, s.Namespace, stage(s.Experiment), wording.InParentheses(oneLine(s.Status.Message)))
 	}
 	return s, nil
 }
@@ -53,13 +54,6 @@ func (c *cluster) startedExperiment(ctx context.Context, name, command string) (
 			e.Name, e.Namespace, strings.ToLower(string(*end)))
 	}
 	return expand(e)
-}
-
-func inParentheses(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " (" + text + ")"
 }
 
 func expand(e *v1alpha1.Experiment) (*expandedExperiment, error) {
@@ -108,17 +102,8 @@ func (c *cluster) chooseExperiment(ctx context.Context, name, command string) (*
 	return nil, fmt.Errorf("there is no experiment in namespace %s: start one with vignette run FILE, or name another namespace with -n", c.namespace)
 }
 
-// shownNames in an error.
-const shownNames = 12
-
-// listNames joins names in order, with a limit.
-func listNames(names []string) string {
-	names = slices.Clone(names)
-	if more := len(names) - shownNames; more > 0 {
-		return strings.Join(names[:shownNames], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ", ")
-}
+// listNames of an error.
+func listNames(names []string) string { return wording.Some(names, 12) }
 
 func (s *expandedExperiment) nodeNames() (names []string) {
 	for _, node := range s.Nodes {

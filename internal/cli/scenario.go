@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
 	"vignette.dev/vignette/internal/orderofbattle"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/internal/scenario/picture"
 	"vignette.dev/vignette/internal/validate"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -357,7 +359,7 @@ func scenarioOf(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open
 	for _, name := range files {
 		found := compile.FormatOfFile(name)
 		if found == "" && o.format == "" {
-			return spec, nil, fmt.Errorf("%s: what is in it? Say --format %s", name, orList(compile.FormatNames()))
+			return spec, nil, fmt.Errorf("%s: what is in it? Say --format %s", name, wording.Or(compile.FormatNames()))
 		}
 		if spec.Format == "" {
 			spec.Format = found

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/scenario/compile"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/units"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -23,7 +24,7 @@ type fileOptions struct {
 
 func (o *fileOptions) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.format, "format", "", "`format` of the files: "+orList(compile.FormatNames())+" (default: by their names)")
+	flags.StringVar(&o.format, "format", "", "`format` of the files: "+wording.Or(compile.FormatNames())+" (default: by their names)")
 	flags.StringVar(&o.align, "align", "", "`what` begins at the scenario's start: Sources, each file; Tracks, each track; AsDated, as the times say (the default)")
 	flags.StringVar(&o.start, "start", "", "`date` of the scenario's start, for files with dates, such as 2026-01-31T12:00:00Z")
 	flags.StringVar(&o.speed, "speed", "", "`speed` at which tracks without times are followed, such as 1.4m/s, 50km/h or 12kn")
@@ -41,12 +42,6 @@ func (o *fileOptions) addFlags(cmd *cobra.Command) {
 	for _, flag := range []string{"start", "speed", "duration", "origin", "unit"} {
 		complete(cmd, flag, cobra.NoFileCompletions)
 	}
-}
-
-// orList is a, b or c.
-func orList(names []string) string {
-	last := len(names) - 1
-	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
 // tracks as in a Scenario; nil without any flag.

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Cluster has the facts about a cluster.
@@ -204,7 +206,7 @@ func (c Cluster) partOfOthers(k Check, name, served, remedy string) Check {
 	case part.Ready < part.Wanted:
 		return k.warning(fmt.Sprintf("%d of %d pods are ready", part.Ready, part.Wanted), remedy)
 	}
-	return k.ok(served + inParentheses(tag(part.Image)))
+	return k.ok(served + wording.InParentheses(tag(part.Image)))
 }
 
 // plugins checks whether the hosts' runtimes find the CNI plugin that radiod installs.
@@ -269,7 +271,7 @@ func (c Cluster) part(name string) Check {
 	case part.Outdated > 0:
 		return k.warning(fmt.Sprintf("%s, %d of an earlier version", found, part.Outdated), fmt.Sprintf("when nothing runs: kubectl -n %s delete pod -l app.kubernetes.io/name=vignette-%s", c.Platform, name))
 	}
-	return k.ok(found + inParentheses(tag(part.Image)))
+	return k.ok(found + wording.InParentheses(tag(part.Image)))
 }
 
 // versions of the parts and of this program must be the same.
@@ -436,13 +438,6 @@ func (c Cluster) machines() Check {
 	return k.ok("by KubeVirt")
 }
 
-func inParentheses(text string) string {
-	if text == "" {
-		return ""
-	}
-	return " (" + text + ")"
-}
-
 // tag of an image; its digest if it has none.
 func tag(image string) string {
 	name := image[strings.LastIndex(image, "/")+1:]
@@ -454,11 +449,5 @@ func tag(image string) string {
 	return found
 }
 
-// listNames joins names, with a limit.
-func listNames(names []string) string {
-	const shown = 4
-	if len(names) > shown {
-		return strings.Join(names[:shown], ", ") + fmt.Sprintf(" and %d more", len(names)-shown)
-	}
-	return strings.Join(names, ", ")
-}
+// listNames of a line.
+func listNames(names []string) string { return wording.Some(names, 4) }

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"vignette.dev/vignette/internal/nearest"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Limits of a file. Its text is a parameter of a request, and a point's rows are an annotation of each of its experiments.
@@ -268,21 +268,14 @@ func (f *file) value(metric, cell string) float64 {
 
 // meant asks for the nearest of the names, if any is near.
 func meant(word string, names []string) string {
-	if near := nearest.Of(word, names); near != "" {
+	if near := wording.Nearest(word, names); near != "" {
 		return "did you mean " + near + "? "
 	}
 	return ""
 }
 
 // some names the first of many names.
-func some(names []string) string {
-	const most = 10
-	text := strings.Join(names[:min(most, len(names))], ", ")
-	if more := len(names) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func some(names []string) string { return wording.Some(names, 10) }
 
 func shorten(text string) string {
 	const most = 60

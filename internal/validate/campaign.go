@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/core/decide"
 	"vignette.dev/vignette/internal/core/matrix"
 	figures "vignette.dev/vignette/internal/reference"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -146,10 +147,8 @@ func (p *pointFindings) list(total int) (findings []Finding) {
 		switch {
 		case len(points) == total && total > 1:
 			f.Message = fmt.Sprintf("in all %d points: %s", total, f.Message)
-		case len(points) > shownPoints:
-			f.Message = fmt.Sprintf("in points %s and %d more: %s", strings.Join(points[:shownPoints], ", "), len(points)-shownPoints, f.Message)
 		case len(points) > 1:
-			f.Message = fmt.Sprintf("in points %s: %s", strings.Join(points, ", "), f.Message)
+			f.Message = fmt.Sprintf("in points %s: %s", wording.Some(points, shownPoints), f.Message)
 		default:
 			f.Message = fmt.Sprintf("in point %s: %s", points[0], f.Message)
 		}

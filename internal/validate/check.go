@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/crdrules"
-	"vignette.dev/vignette/internal/nearest"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -287,7 +287,7 @@ func (d *document) unknownObjects(known surroundings) (findings []Finding) {
 
 // meant proposes a known name that differs little.
 func meant[V any](name string, known map[string]V) string {
-	if near := nearest.Of(name, slices.Sorted(maps.Keys(known))); near != "" {
+	if near := wording.Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
 		return " (did you mean " + near + "?)"
 	}
 	return ""

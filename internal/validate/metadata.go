@@ -9,7 +9,7 @@ import (
 	yamlv3 "gopkg.in/yaml.v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"vignette.dev/vignette/internal/nearest"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // metadataKeys are those that Kubernetes knows.
@@ -36,7 +36,7 @@ func (d *document) checkMetadata() (findings []Finding) {
 			continue
 		}
 		message := "there is no such field"
-		if near := nearest.Of(key.Value, metadataKeys); near != "" {
+		if near := wording.Nearest(key.Value, metadataKeys); near != "" {
 			message += ": did you mean " + near + "?"
 		}
 		findings = append(findings, Finding{File: d.file, Line: key.Line, Path: "metadata." + key.Value, Message: message})

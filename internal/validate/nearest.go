@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 
-	"vignette.dev/vignette/internal/nearest"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // nearestField returns the field most similar to a misspelt one, the last of a path.
@@ -17,7 +17,7 @@ func nearestField(s *schema.Structural, path string) string {
 	if parent == nil {
 		return ""
 	}
-	return nearest.Of(path[end+1:], slices.Sorted(maps.Keys(parent.Properties)))
+	return wording.Nearest(path[end+1:], slices.Sorted(maps.Keys(parent.Properties)))
 }
 
 // schemaAt returns the schema of the field at a path; nil if there is none.

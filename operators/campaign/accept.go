@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/core/checks"
 	"vignette.dev/vignette/internal/core/decide"
 	"vignette.dev/vignette/internal/core/matrix"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -86,11 +87,7 @@ func joinProblems(problems []string) string {
 	if more := len(problems) - maxProblems; more > 0 {
 		message += fmt.Sprintf("; and %d more", more)
 	}
-	const most = 1000
-	if len(message) > most {
-		message = strings.ToValidUTF8(message[:most-3], "") + "…"
-	}
-	return message
+	return wording.Shorten(message, 1000)
 }
 
 // checkAllPoints finds the problems of a campaign's matrix, its schedule, and each point that has not been started.

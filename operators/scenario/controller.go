@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/jobs"
 	"vignette.dev/vignette/operators/kstatus"
@@ -208,11 +209,7 @@ func (r *Reconciler) write(ctx context.Context, s *v1alpha1.Scenario, status v1a
 
 // condition is the Ready condition of a scenario: True if it is valid, False if not, Unknown before it is compiled.
 func condition(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-	const longest = 4096
-	if len(message) > longest {
-		message = message[:longest] + " …"
-	}
-	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: message}
+	return metav1.Condition{Type: v1alpha1.ConditionReady, Status: status, Reason: reason, Message: wording.Shorten(message, 4096)}
 }
 
 // inputDigest is a digest of a scenario's spec and the versions of its ConfigMaps. A new digest needs a compilation.

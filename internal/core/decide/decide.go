@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"vignette.dev/vignette/internal/core/matrix"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -164,7 +165,7 @@ func (s *step) end(run *v1alpha1.CampaignRun, phase v1alpha1.RunPhase, message s
 		run.CompletionTime = &now
 	}
 	if phase != v1alpha1.RunSucceeded {
-		run.Message = shorten(message, maxMessage)
+		run.Message = wording.Shorten(message, maxMessage)
 		s.addEvent(true, "Run"+string(phase), "%s: %s", run.Name, run.Message)
 	}
 }
@@ -322,9 +323,9 @@ func (s *step) roundResult() (v1alpha1.CampaignPhase, string) {
 		tolerated = *s.spec.StopWhen.Failures - 1
 	}
 	if counts.Failed > tolerated || counts.Succeeded == 0 {
-		return v1alpha1.CampaignFailed, shorten(message, 1000)
+		return v1alpha1.CampaignFailed, wording.Shorten(message, 1000)
 	}
-	return v1alpha1.CampaignSucceeded, shorten(message, 1000)
+	return v1alpha1.CampaignSucceeded, wording.Shorten(message, 1000)
 }
 
 func (s *step) firstFailure() string {

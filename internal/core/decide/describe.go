@@ -9,15 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/core/matrix"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
-
-func shorten(message string, most int) string {
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most-3], "") + "…"
-}
 
 func (s *step) count() {
 	counts := v1alpha1.RunCounts{Total: int32(len(s.status.Runs))}
@@ -71,7 +65,7 @@ func (s *step) describe() {
 	default:
 		status.Phase, status.Message = status.Rounds[0].Phase, status.Rounds[0].Message
 	}
-	status.Message = shorten(status.Message, 1000)
+	status.Message = wording.Shorten(status.Message, 1000)
 }
 
 // estimate sets the expected end of the round, but only if the status has changed otherwise, so that time alone causes no

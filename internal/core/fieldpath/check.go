@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Check checks a value against the type of the field at a path, and of the fields within it. Set reports invalid paths.
@@ -54,7 +56,7 @@ func checkFields(field *Schema, path Path, value map[string]any) error {
 		inside := append(slices.Clone(path), Step{Name: name})
 		property, known := field.Properties[name]
 		if !known {
-			return fmt.Errorf("%s: there is no such field%s", inside, suggest(name, slices.Sorted(maps.Keys(field.Properties))))
+			return fmt.Errorf("%s: there is no such field%s", inside, wording.DidYouMean(name, slices.Sorted(maps.Keys(field.Properties))))
 		}
 		if value[name] == nil {
 			continue

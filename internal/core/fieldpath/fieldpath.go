@@ -11,7 +11,7 @@ import (
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 
-	"vignette.dev/vignette/internal/nearest"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Step is one step of a path: to a field of an object, or to an element of a list or a map.
@@ -137,17 +137,7 @@ func (s setter) field(container any, schema *Schema, i int) (any, error) {
 		return nil, s.fail(i, "paths begin below spec: leave spec out, such as in apps[bft].publisher.period")
 	}
 	fields := slices.Sorted(maps.Keys(schema.Properties))
-	return nil, s.fail(i, "there is no such field%s", suggest(s.path[i].Name, fields))
-}
-
-func suggest(name string, known []string) string {
-	if meant := nearest.Of(name, known); meant != "" {
-		return ": did you mean " + meant + "?"
-	}
-	if len(known) == 0 {
-		return ": there is none"
-	}
-	return ": use one of " + strings.Join(known, ", ")
+	return nil, s.fail(i, "there is no such field%s", wording.DidYouMean(s.path[i].Name, fields))
 }
 
 // entry sets or follows an entry of an object.
@@ -187,7 +177,7 @@ func (s setter) element(container any, schema *Schema, i int) (any, error) {
 	}
 	switch {
 	case !s.last(i) && at == len(list):
-		return nil, s.fail(i, "there is no such element%s", suggest(s.path[i].Name, names(list, schema)))
+		return nil, s.fail(i, "there is no such element%s", wording.DidYouMean(s.path[i].Name, names(list, schema)))
 	case !s.last(i):
 		list[at], err = s.follow(list[at], schema.Items.Schema, i+1)
 	case s.value == nil && at == len(list):

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/core/fieldpath"
-	"vignette.dev/vignette/internal/nearest"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -234,7 +234,7 @@ func checkLevels(selection map[string]v1alpha1.LevelName, axes []axis, at *field
 			for j := range axes {
 				all[j] = axes[j].name
 			}
-			errs = append(errs, field.Invalid(at, name, "there is no such axis"+suggest(name, all)))
+			errs = append(errs, field.Invalid(at, name, "there is no such axis"+wording.DidYouMean(name, all)))
 			continue
 		}
 		if findLevel(axes[i].levels, selection[name]) == nil {
@@ -243,20 +243,10 @@ func checkLevels(selection map[string]v1alpha1.LevelName, axes []axis, at *field
 				all[j] = string(level.Name)
 			}
 			level := string(selection[name])
-			errs = append(errs, field.Invalid(at.Child(name), level, "the axis has no such level"+suggest(level, all)))
+			errs = append(errs, field.Invalid(at.Child(name), level, "the axis has no such level"+wording.DidYouMean(level, all)))
 		}
 	}
 	return errs
-}
-
-func suggest(name string, known []string) string {
-	if meant := nearest.Of(name, known); meant != "" {
-		return ": did you mean " + meant + "?"
-	}
-	if len(known) == 0 {
-		return ": there is none"
-	}
-	return ": use one of " + strings.Join(known, ", ")
 }
 
 func findLevel(levels []v1alpha1.Level, name v1alpha1.LevelName) *v1alpha1.Level {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Error is what is wrong with a message, and the status that says so to its sender.
@@ -122,13 +124,7 @@ func isToken(s string) bool {
 	return s != ""
 }
 
-func short(s string) string {
-	const most = 60
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
+func short(s string) string { return wording.Shorten(s, 63) }
 
 // Name returns the name of a field line.
 func Name(line string) string {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // elementAttributes has the attributes of an element.
@@ -40,12 +42,7 @@ func (g elementAttributes) invalid(name, want string) error {
 	return fmt.Errorf("<%s %s=%q>: want %s", g.element, name, shorten(g.values[name]), want)
 }
 
-func shorten(text string) string {
-	if len(text) > 40 {
-		return text[:40] + "…"
-	}
-	return text
-}
+func shorten(text string) string { return wording.Shorten(text, 43) }
 
 func (g elementAttributes) number(name string, least, most int) (int, error) {
 	if _, ok := g.values[name]; !ok {

@@ -14,7 +14,6 @@ import (
 	"os"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -26,6 +25,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/veth"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -521,11 +521,7 @@ func (p *pod) resumeSchedule(in *Input, one *process) error {
 }
 
 func joinNames(names []string) string {
-	const shown = 3
-	if len(names) > shown {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:shown], ", "), len(names)-shown)
-	}
-	return strings.Join(names, ", ")
+	return wording.Some(names, 3)
 }
 
 func (p *pod) port(nem int) *radio.Port {

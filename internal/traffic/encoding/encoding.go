@@ -4,11 +4,11 @@ package encoding
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
 
 	"vignette.dev/vignette/internal/traffic/payload/track"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Message has the content of every model. A model takes those fields that it names.
@@ -66,11 +66,11 @@ func Check(modelName, encoding, compression string) error {
 	m := find(modelName)
 	switch {
 	case m == nil:
-		return fmt.Errorf("message model %q: want %s", modelName, oneOf(Models()))
+		return fmt.Errorf("message model %q: want %s", modelName, wording.Or(Models()))
 	case !slices.Contains(m.encodings, encoding):
-		return fmt.Errorf("encoding %q: message model %s %s: want %s", encoding, m.name, m.reason, oneOf(m.encodings))
+		return fmt.Errorf("encoding %q: message model %s %s: want %s", encoding, m.name, m.reason, wording.Or(m.encodings))
 	case compression != "" && !slices.Contains(Compressions(), compression):
-		return fmt.Errorf("compression %q: want %s", compression, oneOf(Compressions()))
+		return fmt.Errorf("compression %q: want %s", compression, wording.Or(Compressions()))
 	}
 	return nil
 }
@@ -82,14 +82,6 @@ func find(modelName string) *model {
 		}
 	}
 	return nil
-}
-
-func oneOf(words []string) string {
-	last := len(words) - 1
-	if last == 0 {
-		return words[0]
-	}
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // Codec encodes and decodes the messages of a model. It may be used from several goroutines.

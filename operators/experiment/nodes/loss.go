@@ -8,6 +8,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Incidents of losses.
@@ -103,7 +104,7 @@ func vmLoss(node string, vm *kubevirtv1.VirtualMachineInstance, launcher *corev1
 	case !vm.DeletionTimestamp.IsZero():
 		l.Reason, l.At = "its virtual machine was deleted", vm.DeletionTimestamp.Add(-time.Duration(ptr.Deref(vm.DeletionGracePeriodSeconds, 0))*time.Second)
 	case vm.Status.Phase == kubevirtv1.Failed:
-		l.Reason = "its virtual machine has failed" + inParentheses(vm.Status.Reason)
+		l.Reason = "its virtual machine has failed" + wording.InParentheses(vm.Status.Reason)
 	case vm.Status.Phase == kubevirtv1.Succeeded:
 		l.Reason = "its guest has shut down"
 	default:

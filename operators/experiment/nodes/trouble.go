@@ -13,6 +13,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
@@ -191,19 +192,12 @@ func VMTrouble(vm *kubevirtv1.VirtualMachineInstance) (reason, message string) {
 	case !vm.DeletionTimestamp.IsZero():
 		return scope.ReasonNodeFailed, "its virtual machine was deleted before the experiment started"
 	case vm.Status.Phase == kubevirtv1.Failed || vm.Status.Phase == kubevirtv1.Succeeded:
-		return scope.ReasonNodeFailed, "its virtual machine ended before the experiment started" + inParentheses(vm.Status.Reason)
+		return scope.ReasonNodeFailed, "its virtual machine ended before the experiment started" + wording.InParentheses(vm.Status.Reason)
 	}
 	if refused := LauncherRefusal(vm); refused != "" && !strings.Contains(refused, "exceeded quota") {
 		return scope.ReasonPodRefused, "KubeVirt cannot create the pod of its virtual machine: " + refused
 	}
 	return "", ""
-}
-
-func inParentheses(why string) string {
-	if why == "" {
-		return ""
-	}
-	return " (" + why + ")"
 }
 
 // LauncherRefusal is why KubeVirt could not create a machine's pod, empty if it could or has not tried.

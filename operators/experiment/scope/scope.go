@@ -17,6 +17,7 @@ import (
 	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -203,13 +204,7 @@ func Finished(phase v1alpha1.ExperimentPhase) bool {
 }
 
 // Shorten cuts messages to what events accept.
-func Shorten(message string) string {
-	const most = 1000
-	if len(message) <= most {
-		return message
-	}
-	return strings.ToValidUTF8(message[:most-3], "") + "…"
-}
+func Shorten(message string) string { return wording.Shorten(message, 1000) }
 
 // SomeOf lists the first names and the number of the others.
 func SomeOf(names []string, what string) string {
@@ -217,7 +212,7 @@ func SomeOf(names []string, what string) string {
 	if len(names) <= shown {
 		return strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%s and %d more %s", strings.Join(names[:shown], ", "), len(names)-shown, what)
+	return wording.Some(names, shown) + " " + what
 }
 
 // SortedKeys are the keys of a map in order.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Schema is the XML schema of the messages.
@@ -77,18 +79,13 @@ func check(m Message, id string, at time.Time) error {
 	case len(m.Receivers) == 0 || slices.Contains(m.Receivers, ""):
 		return fmt.Errorf("receivers %q: want the name of each receiving unit", m.Receivers)
 	case !slices.Contains(precedences, m.Precedence):
-		return fmt.Errorf("precedence %q: want %s", m.Precedence, oneOf(precedences))
+		return fmt.Errorf("precedence %q: want %s", m.Precedence, wording.Or(precedences))
 	case !slices.Contains(classifications, m.Classification):
-		return fmt.Errorf("classification %q: want %s", m.Classification, oneOf(classifications))
+		return fmt.Errorf("classification %q: want %s", m.Classification, wording.Or(classifications))
 	case at.UnixMilli() < 0:
 		return fmt.Errorf("sendingTime %s: want a time since 1970", at.UTC().Format(time.RFC3339))
 	}
 	return nil
-}
-
-func oneOf(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // DateTimeGroup returns a time as DDHHMMZMONYY in UTC.

@@ -1,0 +1,83 @@
+// Package wording has the turns of phrase that messages to users share.
+package wording
+
+import (
+	"fmt"
+	"strings"
+)
+
+// InParentheses is a text in parentheses to append; empty if the text is.
+func InParentheses(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
+// Some lists at most so many names, and the number of the others.
+func Some(names []string, most int) string {
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Or is a, b or c.
+func Or(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// Shorten cuts a text between characters to so many bytes.
+func Shorten(text string, most int) string {
+	const cut = "…"
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-len(cut)], "") + cut
+}
+
+// DidYouMean asks for the nearest of the known names, or lists them if none is near.
+func DidYouMean(name string, known []string) string {
+	if meant := Nearest(name, known); meant != "" {
+		return ": did you mean " + meant + "?"
+	}
+	if len(known) == 0 {
+		return ": there is none"
+	}
+	return ": use one of " + strings.Join(known, ", ")
+}
+
+// Nearest of the names to a misspelt word by the number of edits, if any is near at all; empty otherwise.
+func Nearest(word string, names []string) string {
+	best, fewest := "", max(1, min(3, len(word)/2))+1
+	for _, name := range names {
+		if n := edits(strings.ToLower(word), strings.ToLower(name)); n < fewest {
+			best, fewest = name, n
+		}
+	}
+	return best
+}
+
+// edits is Levenshtein's distance.
+func edits(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diagonal := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := diagonal
+			if a[i-1] != b[j-1] {
+				cost++
+			}
+			diagonal, row[j] = row[j], min(cost, row[j]+1, row[j-1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,28 @@
+package wording
+
+import "testing"
+
+func TestATextIsCutBetweenCharacters(t *testing.T) {
+	for text, want := range map[string]string{"Ärzte": "Ärzte", "Ärztin": "Är…", "1ärztin": "1ä…", "12ärztin": "12…"} {
+		if got := Shorten(text, 6); got != want {
+			t.Errorf("%s becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAListNamesTheFirstAndCountsTheOthers(t *testing.T) {
+	for most, want := range map[int]string{1: "a and 2 more", 2: "a, b and 1 more", 3: "a, b, c", 4: "a, b, c"} {
+		if got := Some([]string{"a", "b", "c"}, most); got != want {
+			t.Errorf("at most %d names: %q, want %q", most, got, want)
+		}
+	}
+}
+
+func TestAChoiceEndsWithOr(t *testing.T) {
+	names := []string{"a", "b", "c"}
+	for n, want := range []string{"", "a", "a or b", "a, b or c"} {
+		if got := Or(names[:n]); got != want {
+			t.Errorf("%d names: %q, want %q", n, got, want)
+		}
+	}
+}
