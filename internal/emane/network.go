@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -164,20 +165,12 @@ func Schedule(spec *v1alpha1.RadioNetworkSpec) (*tdma.Schedule, error) {
 
 // generate makes a schedule for the members with a rate, and each one's transmit power in dBm by its index.
 func generate(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate, powerDBm func(member int) float64) (*tdma.Schedule, error) {
-	w := spec.Waveform.TDMA
-	structure := tdma.Structure{Frames: cmp.Or(int(w.Structure.Frames), 1), Slots: len(spec.Members),
-		SlotDuration: cmp.Or(w.Structure.SlotDuration.Std(), 5*time.Millisecond), SlotOverhead: w.Structure.SlotOverhead.Std(),
-		BandwidthHertz: uint64(cmp.Or(w.PHY.Bandwidth, "1MHz").Hertz())}
-	if w.Structure.Slots != nil {
-		structure.Slots = int(*w.Structure.Slots)
-	}
 	nems, power := make([]int, len(spec.Members)), map[int]float64{}
 	for i := range spec.Members {
 		nems[i] = int(spec.Members[i].NEM)
 		power[nems[i]] = powerDBm(i)
 	}
-	schedule, err := tdma.Generate(structure, nems, uint64(cmp.Or(rate, "1Mbit").BitsPerSecond()),
-		uint64(cmp.Or(w.PHY.Frequency, "2347MHz").Hertz()), func(nem int) float64 { return power[nem] })
+	schedule, err := linkbudget.Schedule(spec.Waveform.TDMA, nems, rate, func(nem int) float64 { return power[nem] })
 	if err != nil {
 		return nil, fmt.Errorf("waveform.tdma.structure: %w", err)
 	}

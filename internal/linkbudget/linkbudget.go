@@ -1,5 +1,5 @@
 // Package linkbudget has what decides the power at a receiver: the radios that a network's spec gives its members, and the pathloss
-// by positions. radiod's radios follow it, and maps show it.
+// by positions. radiod's radios follow it, and maps show it. It also generates TDMA schedules.
 package linkbudget
 
 import (

@@ -10,6 +10,7 @@ import (
 
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/emane"
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -315,16 +316,11 @@ func initialSchedule(w *v1alpha1.TDMAModel, nems []int) (*tdma.Schedule, error) 
 	if w.Schedule != "" {
 		return parseSchedule(w.Schedule, nil, nems)
 	}
-	s := tdma.Structure{Frames: max(int(w.Structure.Frames), 1), Slots: len(nems), SlotDuration: cmp.Or(w.Structure.SlotDuration, "5ms").Std(),
-		SlotOverhead: w.Structure.SlotOverhead.Std(), BandwidthHertz: uint64(cmp.Or(w.PHY.Bandwidth, "1MHz").Hertz())}
-	if w.Structure.Slots != nil {
-		s.Slots = int(*w.Structure.Slots)
-	}
-	rate, frequency := cmp.Or(w.Rate, "1Mbit"), cmp.Or(w.PHY.Frequency, "2347MHz")
-	schedule, err := tdma.Generate(s, nems, uint64(rate.BitsPerSecond()), uint64(frequency.Hertz()), nil)
+	schedule, err := linkbudget.Schedule(w, nems, w.Rate, nil)
 	if err != nil {
 		return nil, err
 	}
+	s, rate := schedule.Structure(), cmp.Or(w.Rate, "1Mbit")
 	if s.Capacity(uint64(rate.BitsPerSecond())) < 1 {
 		return nil, fmt.Errorf("a slot of %s less %s carries no byte at %s", w.Structure.SlotDuration, w.Structure.SlotOverhead, rate)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -94,17 +95,11 @@ func parseSchedule(text string, base *tdma.Schedule) (*tdma.Schedule, error) {
 }
 
 func generateSchedule(spec *v1alpha1.RadioNetworkSpec, rate v1alpha1.DataRate) (*tdma.Schedule, error) {
-	w := spec.Waveform.TDMA
-	structure := tdma.Structure{Frames: cmp.Or(int(w.Structure.Frames), 1), Slots: len(spec.Members), SlotDuration: w.Structure.SlotDuration.Std(),
-		SlotOverhead: w.Structure.SlotOverhead.Std(), BandwidthHertz: uint64(w.PHY.Bandwidth.Hertz())}
-	if w.Structure.Slots != nil {
-		structure.Slots = int(*w.Structure.Slots)
-	}
 	nems := make([]int, len(spec.Members))
 	for i := range spec.Members {
 		nems[i] = int(spec.Members[i].NEM)
 	}
-	schedule, err := tdma.Generate(structure, nems, uint64(rate.BitsPerSecond()), uint64(w.PHY.Frequency.Hertz()), nil)
+	schedule, err := linkbudget.Schedule(spec.Waveform.TDMA, nems, rate, nil)
 	if err != nil {
 		return nil, fmt.Errorf("structure: %w", err)
 	}
