@@ -12,8 +12,8 @@ import (
 
 // servers are what the program can be beside a client: the word after `traffic`, and what runs with the configuration file until ctx ends.
 var servers = map[string]program.Server{
-	"mqtt-sn-forwarder": mqttsngateway.ServeForwarder, "mqtt-sn-gateway": mqttsngateway.Serve,
-	"mediate": mediator.Serve, "messaging": messaging.Serve, "proxy": proxy.Serve, "wsn-broker": wsnbroker.Serve,
+	"mqtt-sn-gateway": mqttsngateway.Serve, "mediate": mediator.Serve, "messaging": messaging.Serve,
+	"proxy": proxy.Serve, "wsn-broker": wsnbroker.Serve,
 }
 
 func main() {

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -392,44 +391,4 @@ func (p *proxy) mendTo(broker int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down, p.to = false, broker
-}
-
-func TestAForwarderPassesClientsOnToAGateway(t *testing.T) {
-	t.Parallel()
-	g := gateway(t, mosquitto(t), nil)
-	f, err := NewForwarder(ForwarderConfig{Listen: "127.0.0.1:0", Gateway: g.Address().String()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- f.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	device := func() *device {
-		socket, err := net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(f.Address()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { socket.Close() })
-		return &device{t: t, socket: socket}
-	}
-	pub, sub := device(), device()
-	pub.connect("pub", true)
-	sub.connect("sub", true)
-	sub.subscribe("a/b", 1)
-	pub.send(&wire.Publish{QoS: 1, TopicID: pub.register("a/b"), MsgID: 1, Data: []byte("forwarded")})
-	want[*wire.Puback](pub)
-	if p := want[*wire.Publish](sub); string(p.Data) != "forwarded" {
-		t.Errorf("PUBLISH %+v", p)
-	}
-	for name, c := range map[string]ForwarderConfig{"no port": {Gateway: "nor:1884"}, "no gateway": {Listen: ":1885"}} {
-		if c.Validate() == nil {
-			t.Errorf("%s: the configuration is taken", name)
-		}
-	}
 }

@@ -1,5 +1,5 @@
 // Package gateway is a gateway of MQTT-SN 1.2 over UDP to an MQTT 3.1.1 broker: transparent (a connection to the broker for
-// each client) or aggregating (one for all), and a forwarder (forwarder.go).
+// each client) or aggregating (one for all).
 package gateway
 
 import (
