@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/scenario/synthetic"
 	"vignette.dev/vignette/internal/terrain"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -428,7 +429,7 @@ func TestTheStandInsHaveTheHopsOfTheAnglovaScenario(t *testing.T) {
 				}
 				spec.Synthetic.Seed, spec.Synthetic.Duration, spec.Propagation.SyntheticTerrain = seed, duration, &seed
 				s, _ := compiled(t, spec, nil)
-				hops, err := Survey(s, want.limitDB, time.Second)
+				hops, err := survey(s, want.limitDB, time.Second)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -444,6 +445,24 @@ func TestTheStandInsHaveTheHopsOfTheAnglovaScenario(t *testing.T) {
 			})
 		}
 	}
+}
+
+// survey counts the hops between all platforms at regular times, over links of at most limitDB in both directions.
+func survey(s *scenario.Scenario, limitDB float64, every time.Duration) (synthetic.Hops, error) {
+	var hops synthetic.Hops
+	cursor := s.NewCursor()
+	linked := func(i, j int) bool {
+		there, known := cursor.Pathloss(i, j)
+		back, knownBack := cursor.Pathloss(j, i)
+		return known && knownBack && there <= limitDB && back <= limitDB
+	}
+	for t := time.Duration(0); t <= s.Duration(); t += every {
+		if err := cursor.Seek(t); err != nil {
+			return hops, err
+		}
+		hops.Add(len(s.Platforms()), linked)
+	}
+	return hops, nil
 }
 
 func manifest(t *testing.T, name string) v1alpha1.ScenarioSpec {
