@@ -4,13 +4,12 @@ package origin
 import (
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"encoding/json"
-	"io"
 
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 
 	"vignette.dev/vignette/internal/core/fieldpath"
+	"vignette.dev/vignette/internal/gz"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -36,12 +35,12 @@ func Fields(spec *v1alpha1.ExperimentSpec) (map[string]any, error) {
 
 // Mark marks an experiment as based on a recorded run. spec is that of a rerun without changes. Mark returns what Of finds.
 func Mark(e *v1alpha1.Experiment, run runapi.Rerun, spec, changed map[string]any) (runapi.Rerun, error) {
-	packed, err := pack(spec)
+	text, err := json.Marshal(spec)
 	if err != nil {
 		return run, err
 	}
-	run.Spec = packed
-	text, err := json.Marshal(run)
+	run.Spec = gz.Append(nil, text)
+	text, err = json.Marshal(run)
 	if err != nil {
 		return run, err
 	}
@@ -103,22 +102,8 @@ func truncate(value string) string {
 	return string(bytes.ToValidUTF8([]byte(value[:maxValue]), nil)) + "\u2026"
 }
 
-func pack(spec map[string]any) ([]byte, error) {
-	var packed bytes.Buffer
-	w := gzip.NewWriter(&packed)
-	if err := json.NewEncoder(w).Encode(spec); err != nil {
-		return nil, err
-	}
-	err := w.Close()
-	return packed.Bytes(), err
-}
-
 func unpack(packed []byte) (map[string]any, bool) {
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return nil, false
-	}
-	text, err := io.ReadAll(io.LimitReader(r, maxSpec))
+	text, err := gz.Expand(packed, maxSpec)
 	if err != nil {
 		return nil, false
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"vignette.dev/vignette/internal/gz"
 	"vignette.dev/vignette/internal/proxyconfig"
 )
 
@@ -94,7 +95,7 @@ func (f Frame) Append(dst []byte, compression string) ([]byte, error) {
 	case Failure:
 		dst = append(append(dst, byte(len(f.Reason))), f.Reason...)
 	}
-	return appendCompressed(dst, f.Content, compression)
+	return appendCompressed(dst, f.Content, compression), nil
 }
 
 // Parse reads a frame, whose content may have up to limit bytes. The frame's content may share memory with b.
@@ -158,7 +159,6 @@ const (
 )
 
 var (
-	gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
 	zstdWriters = sync.Pool{New: func() any {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true))
 		if err != nil {
@@ -178,12 +178,11 @@ var (
 // maxWindow bounds what a zstd stream may ask for.
 const maxWindow = 64 << 20
 
-func appendCompressed(dst, content []byte, compression string) ([]byte, error) {
+func appendCompressed(dst, content []byte, compression string) []byte {
 	begin := len(dst)
-	var err error
 	switch compression {
 	case proxyconfig.CompressionGzip:
-		dst, err = appendGzip(append(dst, gzipped), content)
+		dst = gz.Append(append(dst, gzipped), content)
 	case proxyconfig.CompressionZstd:
 		w := zstdWriters.Get().(*zstd.Encoder)
 		dst = w.EncodeAll(content, append(dst, zstandard))
@@ -192,17 +191,7 @@ func appendCompressed(dst, content []byte, compression string) ([]byte, error) {
 	if len(dst) == begin || len(dst)-begin > len(content) {
 		dst = append(append(dst[:begin], none), content...)
 	}
-	return dst, err
-}
-
-func appendGzip(dst, content []byte) ([]byte, error) {
-	out := bytes.NewBuffer(dst)
-	w := gzipWriters.Get().(*gzip.Writer)
-	defer gzipWriters.Put(w)
-	w.Reset(out)
-	_, err := w.Write(content)
-	err = errors.Join(err, w.Close())
-	return out.Bytes(), err
+	return dst
 }
 
 func decompress(b []byte, limit int) ([]byte, error) {

@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"vignette.dev/vignette/internal/gz"
 	"vignette.dev/vignette/internal/traffic/payload/track"
 	"vignette.dev/vignette/internal/wording"
 )
@@ -170,7 +171,7 @@ func (c *Codec) AppendPlain(dst, plain []byte) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	return compress(dst, content), nil
+	return gz.Append(dst, content), nil
 }
 
 func (c *Codec) appendForm(dst, plain []byte) ([]byte, error) {
@@ -195,7 +196,8 @@ func (c *Codec) name() string {
 
 func (c *Codec) decode(content []byte) (m Message, ok bool) {
 	if c.compressed {
-		if content, ok = decompress(content); !ok {
+		var err error
+		if content, err = gz.Expand(content, maxBytes); err != nil {
 			return m, false
 		}
 	}

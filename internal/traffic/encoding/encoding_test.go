@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vignette.dev/vignette/internal/exi"
+	"vignette.dev/vignette/internal/gz"
 	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/track"
 )
@@ -254,7 +255,7 @@ func FuzzIdentify(f *testing.F) {
 				f.Fatal(err)
 			}
 			f.Add(content)
-			f.Add(compress(nil, content))
+			f.Add(gz.Append(nil, content))
 		}
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {

@@ -1,12 +1,8 @@
 package encoding
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
-	"io"
-	"sync"
 
 	"github.com/fxamacker/cbor/v2"
 
@@ -91,27 +87,6 @@ func exiForm(o exi.Options) form {
 
 // maxBytes bounds what a compressed message may grow to.
 const maxBytes = 1 << 20
-
-var gzipWriters = sync.Pool{New: func() any { return gzip.NewWriter(nil) }}
-
-func compress(dst, content []byte) []byte {
-	out := bytes.NewBuffer(dst)
-	w, _ := gzipWriters.Get().(*gzip.Writer)
-	w.Reset(out)
-	_, _ = w.Write(content) // a buffer never fails
-	_ = w.Close()
-	gzipWriters.Put(w)
-	return out.Bytes()
-}
-
-func decompress(content []byte) ([]byte, bool) {
-	r, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, false
-	}
-	out, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
-	return out, err == nil && len(out) <= maxBytes
-}
 
 // errNotPlain says that what should be encoded is not of the model.
 func errNotPlain(m *model, form string) error {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/exi"
+	"vignette.dev/vignette/internal/gz"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
 	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
@@ -20,7 +21,8 @@ var gzipMagic = []byte{0x1f, 0x8b, 0x08}
 // the message is no obstacle.
 func Identify(content []byte) (id string, made time.Time, ok bool) {
 	if bytes.HasPrefix(content, gzipMagic) {
-		if content, ok = decompress(content); !ok {
+		var err error
+		if content, err = gz.Expand(content, maxBytes); err != nil {
 			return "", made, false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/gz"
 	"vignette.dev/vignette/internal/traffic/payload/track"
 )
 
@@ -57,7 +58,7 @@ func sizes(t *testing.T) string {
 				continue
 			}
 			content := encoded(t, codec(t, models[i], encoding), m)
-			fmt.Fprintf(table, " %d / %d |", len(content), len(compress(nil, content)))
+			fmt.Fprintf(table, " %d / %d |", len(content), len(gz.Append(nil, content)))
 		}
 		table.WriteString("\n")
 	}

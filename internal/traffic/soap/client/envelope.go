@@ -2,11 +2,9 @@ package client
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/xml"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"net/url"
@@ -15,6 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/exi"
+	"vignette.dev/vignette/internal/gz"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/request"
@@ -88,11 +87,7 @@ func encode(name string, envelope []byte) ([]byte, error) {
 	case "":
 		return envelope, nil
 	case request.EnvelopeGzip:
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		_, _ = w.Write(envelope) // into memory
-		_ = w.Close()
-		return b.Bytes(), nil
+		return gz.Append(nil, envelope), nil
 	case request.EnvelopeEXI:
 		return exi.Encode(nil, envelope, exi.Options{})
 	}
@@ -105,16 +100,12 @@ func decode(name string, data []byte) ([]byte, error) {
 	case "":
 		return data, nil
 	case request.EnvelopeGzip:
-		r, err := gzip.NewReader(bytes.NewReader(data))
-		if err != nil {
-			return nil, errors.New("the envelope is not compressed by gzip")
-		}
-		envelope, err := io.ReadAll(io.LimitReader(r, limits.MaxBytes+1))
-		if err != nil {
-			return nil, errors.New("the envelope is not compressed by gzip, or not whole")
-		}
-		if len(envelope) > limits.MaxBytes {
+		envelope, err := gz.Expand(data, limits.MaxBytes)
+		switch {
+		case errors.Is(err, gz.ErrTooLarge):
 			return nil, fmt.Errorf("an envelope of more than %d bytes", limits.MaxBytes)
+		case err != nil:
+			return nil, errors.New("the envelope is not compressed by gzip, or not whole")
 		}
 		return envelope, nil
 	case request.EnvelopeEXI:
