@@ -3,6 +3,7 @@ package testcapture
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,11 +25,7 @@ type Capture struct {
 // Start captures what a filter of pcap matches, such as "tcp port 80". It skips the test where the programs or the right to are missing.
 func Start(t testing.TB, filter string) *Capture {
 	t.Helper()
-	for _, program := range []string{"tshark", "tcpdump"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (the Debian package of that name)", program)
-		}
-	}
+	need(t, "tshark", "tcpdump")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to capture on loopback")
 	}
@@ -59,15 +56,59 @@ func (c *Capture) Dissect(options ...string) string {
 	time.Sleep(200 * time.Millisecond) // lets tcpdump read the rest; its buffer (64 MiB) has -s bytes for each packet
 	_ = c.dump.Process.Signal(syscall.SIGINT)
 	_ = c.dump.Wait()
-	out, err := exec.Command("tshark", append([]string{"-n", "-r", c.file, "-V"}, options...)...).Output()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	read := string(out)
-	for _, bad := range []string{"Malformed", "malformed", "Expert Info (Error"} {
-		if at := strings.Index(read, bad); at >= 0 {
-			c.t.Errorf("tshark finds %q:\n%s", bad, read[max(0, at-1500):min(len(read), at+300)])
+	read := Read(c.t, c.file, options...)
+	NoneOf(c.t, read, "Malformed", "malformed", "Expert Info (Error")
+	return read
+}
+
+func need(t testing.TB, programs ...string) {
+	t.Helper()
+	for _, program := range programs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is not installed (hack/test-packages)", program)
 		}
 	}
-	return read
+}
+
+// HexDump is a datagram, or a segment of a stream, as Of takes it.
+func HexDump(content []byte) string {
+	var b strings.Builder
+	for at := 0; at < len(content); at += 16 {
+		fmt.Fprintf(&b, "%06x % x\n", at, content[at:min(at+16, len(content))])
+	}
+	fmt.Fprintf(&b, "%06x\n", len(content))
+	return b.String()
+}
+
+// Of makes a capture of hex dumps, and returns its file. It skips the test where a program is missing. Options are text2pcap's.
+func Of(t testing.TB, dumps string, options ...string) string {
+	t.Helper()
+	need(t, "tshark", "text2pcap")
+	file := filepath.Join(t.TempDir(), "made.pcap")
+	convert := exec.Command("text2pcap", append(append([]string{"-q"}, options...), "-", file)...)
+	convert.Stdin = strings.NewReader(dumps)
+	if out, err := convert.CombinedOutput(); err != nil {
+		t.Fatalf("text2pcap: %v\n%s", err, out)
+	}
+	return file
+}
+
+// Read returns what tshark reads in a capture. Options are tshark's.
+func Read(t testing.TB, file string, options ...string) string {
+	t.Helper()
+	out, err := exec.Command("tshark", append([]string{"-n", "-r", file, "-V"}, options...)...).Output()
+	if err != nil {
+		t.Fatalf("tshark: %v", err)
+	}
+	return string(out)
+}
+
+// NoneOf fails the test if one of the words is in what tshark read, and shows where.
+func NoneOf(t testing.TB, read string, words ...string) {
+	t.Helper()
+	for _, bad := range words {
+		if at := strings.Index(read, bad); at >= 0 {
+			t.Errorf("tshark finds %q:\n%s", bad, read[max(0, at-1500):min(len(read), at+300)])
+		}
+	}
 }

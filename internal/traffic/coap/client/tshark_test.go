@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"vignette.dev/vignette/internal/testcapture"
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/request"
 )
@@ -19,37 +18,15 @@ import (
 // dissect makes a capture of pieces that went to and from a server, and returns what tshark calls the messages in them.
 func dissect(t *testing.T, transport string, pieces []piece) []string {
 	t.Helper()
-	for _, program := range []string{"tshark", "text2pcap"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (hack/test-packages)", program)
-		}
-	}
-	var dump strings.Builder
+	var dumps strings.Builder
 	for _, p := range pieces {
-		dump.WriteString(map[bool]string{true: "O\n", false: "I\n"}[p.toServer])
-		for at := 0; at < len(p.content); at += 16 {
-			fmt.Fprintf(&dump, "%06x % x\n", at, p.content[at:min(at+16, len(p.content))])
-		}
-		dump.WriteString("\n")
+		dumps.WriteString(map[bool]string{true: "O\n", false: "I\n"}[p.toServer] + testcapture.HexDump(p.content))
 	}
-	capture := filepath.Join(t.TempDir(), "coap.pcap")
 	ports := map[string]string{"udp": "-u", "tcp": "-T"}[transport]
-	convert := exec.Command("text2pcap", "-q", "-D", ports, "40000,5683", "-4", "10.0.0.1,10.0.0.2", "-", capture)
-	convert.Stdin = strings.NewReader(dump.String())
-	if out, err := convert.CombinedOutput(); err != nil {
-		t.Fatalf("text2pcap: %v\n%s", err, out)
-	}
-	out, err := exec.Command("tshark", "-r", capture, "-V", "-O", "coap").Output()
-	if err != nil {
-		t.Fatalf("tshark: %v", err)
-	}
+	read := testcapture.Read(t, testcapture.Of(t, dumps.String(), "-D", ports, "40000,5683", "-4", "10.0.0.1,10.0.0.2"), "-O", "coap")
 	// tshark 4.0 does not know the option No-Response (258).
-	text := strings.ReplaceAll(string(out), "[Expert Info (Warning/Malformed): Invalid Option Number 258]", "")
-	for _, bad := range []string{"Malformed Packet", "Expert Info (Err", "Expert Info (Warn"} {
-		if at := strings.Index(text, bad); at >= 0 {
-			t.Errorf("tshark finds %q:\n%s", bad, text[max(0, at-1500):min(len(text), at+300)])
-		}
-	}
+	text := strings.ReplaceAll(read, "[Expert Info (Warning/Malformed): Invalid Option Number 258]", "")
+	testcapture.NoneOf(t, text, "Malformed Packet", "Expert Info (Err", "Expert Info (Warn")
 	var codes []string
 	for line := range strings.Lines(text) {
 		if _, code, found := strings.Cut(strings.TrimSpace(line), "Code: "); found {

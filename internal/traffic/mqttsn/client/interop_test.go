@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testcapture"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -22,36 +22,15 @@ import (
 // dissect has tshark read datagrams and tells the names of their packets.
 func dissect(t *testing.T, datagrams [][]byte) []string {
 	t.Helper()
-	for _, program := range []string{"tshark", "text2pcap"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (hack/test-packages)", program)
-		}
-	}
-	var dump strings.Builder
+	var dumps strings.Builder
 	for _, d := range datagrams {
-		for at := 0; at < len(d); at += 16 {
-			fmt.Fprintf(&dump, "%06x % x\n", at, d[at:min(at+16, len(d))])
-		}
-		dump.WriteString("\n")
+		dumps.WriteString(testcapture.HexDump(d))
 	}
-	capture := filepath.Join(t.TempDir(), "mqttsn.pcap")
-	convert := exec.Command("text2pcap", "-q", "-u", "40000,1884", "-", capture)
-	convert.Stdin = strings.NewReader(dump.String())
-	if out, err := convert.CombinedOutput(); err != nil {
-		t.Fatalf("text2pcap: %v\n%s", err, out)
-	}
-	out, err := exec.Command("tshark", "-r", capture, "-d", "udp.port==1884,mqttsn", "-V").Output()
-	if err != nil {
-		t.Fatalf("tshark: %v", err)
-	}
-	for _, bad := range []string{"alformed", "Unreassembled", "Expert Info", "Unknown"} {
-		if at := bytes.Index(out, []byte(bad)); at >= 0 {
-			t.Errorf("tshark finds %q:\n%s", bad, out[max(0, at-1500):min(len(out), at+300)])
-		}
-	}
+	read := testcapture.Read(t, testcapture.Of(t, dumps.String(), "-u", "40000,1884"), "-d", "udp.port==1884,mqttsn")
+	testcapture.NoneOf(t, read, "alformed", "Unreassembled", "Expert Info", "Unknown")
 	var names []string
-	for r := bufio.NewScanner(bytes.NewReader(out)); r.Scan(); {
-		if name, ok := strings.CutPrefix(strings.TrimSpace(r.Text()), "Message Type: "); ok {
+	for line := range strings.Lines(read) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "Message Type: "); ok {
 			name, _, _ = strings.Cut(name, " (")
 			names = append(names, name)
 		}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/testcapture"
 	"vignette.dev/vignette/internal/testjava"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
@@ -134,46 +135,23 @@ func conversation(t *testing.T) (both [][2][]byte) {
 }
 
 func TestTsharkDissectsAllMessages(t *testing.T) {
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("tshark is not installed (Debian package tshark)")
-	}
-	capture := filepath.Join(t.TempDir(), "all.pcap")
-	var all []byte
 	messages := 0
 	connections := conversation(t)
 	for side, ports := range []string{"40000,8080", "8080,40000"} {
-		// text2pcap makes a capture of what went one way, of all connections as if they were one.
-		var dump strings.Builder
+		// The capture is of what went one way, of all connections as if they were one, in segments of 32 kB.
+		var dumps strings.Builder
 		for _, connection := range connections {
-			dump.WriteString(hexDump(connection[side]))
+			for segment := range slices.Chunk(connection[side], 32<<10) {
+				dumps.WriteString(testcapture.HexDump(segment))
+			}
 		}
-		command := exec.Command("text2pcap", "-q", "-T", ports, "-", capture)
-		command.Stdin = strings.NewReader(dump.String())
-		if out, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		out, err := exec.Command("tshark", "-r", capture, "-d", "tcp.port==8080,http", "-V").CombinedOutput()
-		if err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
-		messages += strings.Count(string(out), "eXtensible Markup Language")
-		all = append(all, out...)
+		read := testcapture.Read(t, testcapture.Of(t, dumps.String(), "-T", ports), "-d", "tcp.port==8080,http")
+		messages += strings.Count(read, "eXtensible Markup Language")
+		testcapture.NoneOf(t, strings.ToLower(read), "malformed")
 	}
-	if bytes.Contains(bytes.ToLower(all), []byte("malformed")) || messages < 20 {
-		t.Errorf("%d messages of XML; want 20 at least, and none malformed", messages)
+	if messages < 20 {
+		t.Errorf("%d messages of XML; want 20 at least", messages)
 	}
-}
-
-// hexDump as text2pcap reads it, in segments of 32 kB.
-func hexDump(data []byte) string {
-	var b strings.Builder
-	for segment := range slices.Chunk(data, 32<<10) {
-		for i := 0; i < len(segment); i += 16 {
-			fmt.Fprintf(&b, "%06x % x\n", i, segment[i:min(i+16, len(segment))])
-		}
-		fmt.Fprintf(&b, "%06x\n", len(segment))
-	}
-	return b.String()
 }
 
 // TestMessagesAreValidByTheSchemasOfOASIS takes the schemas from CXF's jar.
