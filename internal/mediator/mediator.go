@@ -51,9 +51,7 @@ func Run(ctx context.Context, config trafficconfig.Mediator, protocols map[strin
 		return err
 	}
 	metrics := newMetrics(config.Instance)
-	if err := appinstance.ServeMetrics(ctx, metrics.registry, config.MetricsPort); err != nil {
-		warn(err.Error() + ": no metrics are served")
-	}
+	metrics.Serve(ctx, config.MetricsPort, warn)
 	m := &mediator{}
 	for i := range config.Legs {
 		m.legs = append(m.legs, newLeg(config, i, metrics, warn))

@@ -379,7 +379,7 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 func TestAllMetricsAreThereFromTheStart(t *testing.T) {
 	m := newMetrics("hub/mediator")
 	m.leg("a", newQueue(1, 1))
-	families, err := m.registry.Gather()
+	families, err := m.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,9 +78,7 @@ func serve(ctx context.Context, config messagingconfig.Config, log *messagelog.W
 	if err != nil {
 		return err
 	}
-	if err := appinstance.ServeMetrics(ctx, s.metrics.registry, config.MetricsPort); err != nil {
-		warn(err.Error() + ": no metrics are served")
-	}
+	s.metrics.Serve(ctx, config.MetricsPort, warn)
 	if s.peer, err = s.open(open); err != nil {
 		return err
 	}

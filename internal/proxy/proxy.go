@@ -60,9 +60,7 @@ func Run(ctx context.Context, config proxyconfig.Config, log *messagelog.Writer,
 	defer p.closing.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if err := appinstance.ServeMetrics(ctx, p.metrics.registry, config.MetricsPort); err != nil {
-		say(err.Error() + ": no metrics are served")
-	}
+	p.metrics.Serve(ctx, config.MetricsPort, say)
 	if config.Far != nil {
 		if err := p.startFar(ctx); err != nil {
 			return err

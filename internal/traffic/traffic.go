@@ -49,9 +49,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 	if err != nil {
 		return err
 	}
-	if err := appinstance.ServeMetrics(ctx, m.registry, config.MetricsPort); err != nil {
-		warn(err.Error() + ": no metrics are served")
-	}
+	m.Serve(ctx, config.MetricsPort, warn)
 	client, err := newClient(config, p, r)
 	if err != nil {
 		return err

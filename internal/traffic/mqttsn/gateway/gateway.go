@@ -111,9 +111,7 @@ func New(ctx context.Context, config mqttsn.GatewayConfig, warn func(text string
 	g := &Gateway{config: config, predefined: predefined, metrics: newMetrics(config.Name), warn: warn, socket: socket, out: make(chan datagram, sendBacklog),
 		ctx: ctx, now: time.Now, peers: map[peer]*session{}, clients: map[string]*session{}}
 	g.own = newAggregate(g)
-	if err := appinstance.ServeMetrics(ctx, g.metrics.registry, config.MetricsPort); err != nil {
-		warn(err.Error() + ": no metrics are served")
-	}
+	g.metrics.Serve(ctx, config.MetricsPort, warn)
 	return g, nil
 }
 

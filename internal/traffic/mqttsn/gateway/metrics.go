@@ -2,7 +2,8 @@ package gateway
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"vignette.dev/vignette/internal/appinstance"
 )
 
 // Reasons for dropping a packet.
@@ -18,7 +19,7 @@ const (
 )
 
 type metrics struct {
-	registry                                *prometheus.Registry
+	appinstance.Metrics
 	received, sent, dropped                 *prometheus.CounterVec
 	fromClients, toClients, retransmissions prometheus.Counter
 	refused, lost                           prometheus.Counter
@@ -27,28 +28,18 @@ type metrics struct {
 }
 
 func newMetrics(gateway string) *metrics {
-	m := &metrics{registry: prometheus.NewRegistry()}
-	register := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"gateway": gateway}, m.registry))
-	counter := func(name, help string) prometheus.Counter {
-		return register.NewCounter(prometheus.CounterOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help})
-	}
-	vector := func(name, help, by string) *prometheus.CounterVec {
-		return register.NewCounterVec(prometheus.CounterOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help}, []string{by})
-	}
-	gauge := func(name, help string) prometheus.Gauge {
-		return register.NewGauge(prometheus.GaugeOpts{Namespace: "vignette_mqttsn_gateway", Name: name, Help: help})
-	}
-	m.received = vector("packets_received_total", "MQTT-SN packets from clients, by type.", "type")
-	m.sent = vector("packets_sent_total", "MQTT-SN packets to clients, by type.", "type")
-	m.dropped = vector("dropped_total", "Packets and messages that were not passed on, by reason.", "reason")
-	m.fromClients = counter("messages_from_clients_total", "Messages passed from clients to the broker.")
-	m.toClients = counter("messages_to_clients_total", "Messages passed from the broker to clients, each once.")
-	m.retransmissions = counter("retransmissions_total", "Packets to clients that were repeated.")
-	m.refused = counter("clients_refused_total", "Connections that were refused as congestion.")
-	m.lost = counter("clients_lost_total", "Clients that fell silent.")
-	m.topics = gauge("topics", "Topic ids of all clients.")
-	m.queued = gauge("messages_queued", "Messages that wait for clients.")
-	m.queuedBytes = gauge("messages_queued_bytes", "Content of the messages that wait for clients.")
-	m.clients = register.NewGaugeVec(prometheus.GaugeOpts{Namespace: "vignette_mqttsn_gateway", Name: "clients", Help: "Clients by state."}, []string{"state"})
+	m := &metrics{Metrics: appinstance.NewMetrics("vignette_mqttsn_gateway", "gateway", gateway)}
+	m.received = m.Counters("packets_received_total", "MQTT-SN packets from clients, by type.", "type")
+	m.sent = m.Counters("packets_sent_total", "MQTT-SN packets to clients, by type.", "type")
+	m.dropped = m.Counters("dropped_total", "Packets and messages that were not passed on, by reason.", "reason")
+	m.fromClients = m.Counter("messages_from_clients_total", "Messages passed from clients to the broker.")
+	m.toClients = m.Counter("messages_to_clients_total", "Messages passed from the broker to clients, each once.")
+	m.retransmissions = m.Counter("retransmissions_total", "Packets to clients that were repeated.")
+	m.refused = m.Counter("clients_refused_total", "Connections that were refused as congestion.")
+	m.lost = m.Counter("clients_lost_total", "Clients that fell silent.")
+	m.topics = m.Gauge("topics", "Topic ids of all clients.")
+	m.queued = m.Gauge("messages_queued", "Messages that wait for clients.")
+	m.queuedBytes = m.Gauge("messages_queued_bytes", "Content of the messages that wait for clients.")
+	m.clients = m.Gauges("clients", "Clients by state.", "state")
 	return m
 }

@@ -44,7 +44,7 @@ func Serve(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := appinstance.ServeMetrics(ctx, b.metrics.registry, config.MetricsPort); err != nil {
+	if err := appinstance.ServeMetrics(ctx, b.metrics.Registry, config.MetricsPort); err != nil {
 		fmt.Fprintf(os.Stderr, "wsn-broker %s: %v: no metrics are served\n", config.Instance, err)
 	}
 	fmt.Fprintf(os.Stderr, "wsn-broker %s: listens on %s\n", config.Instance, listener.Addr())
