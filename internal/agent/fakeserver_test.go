@@ -19,6 +19,7 @@ import (
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // fakeServer is the agent's side of the server, over real HTTP.
@@ -321,15 +322,7 @@ func (s *fakeServer) arm(id string, verb runapi.Verb, in time.Duration) time.Tim
 
 func (s *fakeServer) finish() { s.set(func(s *fakeServer) { s.plan.Finish = true }) }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited a minute in vain for: %s", what)
-}
+var waitFor = testtool.Eventually
 
 // testWriter shows the agent's messages when a test fails.
 type testWriter struct{ t *testing.T }

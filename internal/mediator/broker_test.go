@@ -13,6 +13,7 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -47,16 +48,7 @@ func mosquitto(t *testing.T) int {
 	return port
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for range 500 {
-		if ok() {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	t.Fatalf("10 s passed without %s", what)
-}
+var eventually = testtool.Eventually
 
 func TestForeignClientsOfTwoRealBrokersHearEachOther(t *testing.T) {
 	if _, err := exec.LookPath("mosquitto_pub"); err != nil {

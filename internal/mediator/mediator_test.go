@@ -164,12 +164,7 @@ func start(t *testing.T, change func(*trafficconfig.Mediator), legs ...trafficco
 
 func (r *running) until(what string, ok func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	r.t.Fatalf("30 s passed without %s", what)
+	eventually(r.t, what, ok)
 }
 
 // sees waits until a broker has had so many messages, gives it time for more, and compares.

@@ -26,6 +26,7 @@ import (
 	"vignette.dev/vignette/internal/proxyconfig"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 const (
@@ -297,15 +298,7 @@ func (c *counter) total() (different int, twice []string) {
 	return len(c.runs), twice
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("30 s passed without: %s", what)
-}
+var eventually = testtool.Eventually
 
 // cuttable passes TCP connections and UDP datagrams on, until it is cut: then nothing passes, and nobody is told.
 type cuttable struct {

@@ -23,6 +23,7 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // programs builds radiod and the plugin once per test run.
@@ -498,11 +499,4 @@ func TestAddWaitsForRadiod(t *testing.T) {
 	}
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 15 s still not: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually

@@ -22,6 +22,7 @@ import (
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -87,15 +88,7 @@ func (b *broker) kill() {
 
 func (b *broker) address() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited 20 s in vain for: %s", what)
-}
+var waitFor = testtool.Eventually
 
 // runner is one instance under test.
 type runner struct {

@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 func start(t *testing.T, instance string, env []string, command ...string) (*exec.Cmd, *syncbuffer.Buffer) {
@@ -62,15 +63,7 @@ func records(t *testing.T, text, instance string) (found []messagelog.Record) {
 	return found
 }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited in vain for: %s", what)
-}
+var waitFor = testtool.Eventually
 
 func freePort(t *testing.T) string {
 	t.Helper()

@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // farHost is one of two hosts with a network of one node each.
@@ -94,14 +95,7 @@ func (f *farHost) sees(t *testing.T) HostState {
 	return s.Hosts[0]
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 30 s still not: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 // await returns what comes.
 func await[T any](t *testing.T, what string, from <-chan T) (v T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/radiod/radiodtest"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 func libraryOf(t *testing.T, directory string) *Library {
@@ -90,7 +91,7 @@ func TestABrokenScenarioFileIsFetchedAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go l.Fetch(ctx, &fakeStore{scenarios: map[string][]byte{digest: content}}, func(string) {})
-	radiodtest.Eventually(t, "the scenario is here", func() bool { _, err := l.Get(digest); return err == nil })
+	testtool.Eventually(t, "the scenario is here", func() bool { _, err := l.Get(digest); return err == nil })
 }
 
 func TestFetchingGoesOnUntilTheServerAnswers(t *testing.T) {

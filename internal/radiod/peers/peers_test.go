@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // testNetwork carries datagrams between conns in memory, and loses and reorders some.
@@ -142,14 +144,7 @@ func introduce(a, b *radiod) {
 	b.Set(map[string]Address{a.Host: a.address})
 }
 
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 20 s still not: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 func (r *radiod) knows(host string) bool {
 	peer := r.Peer(host)

@@ -21,6 +21,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -289,12 +290,12 @@ func TestPastMomentsAreReleasedWithoutQueries(t *testing.T) {
 		return b.moments[0].AtNanoseconds, len(b.moments)
 	}
 	first, _ := state()
-	radiodtest.Eventually(t, "the preparation moves on by itself", func() bool { at, _ := state(); return at > first+int64(500*time.Millisecond) })
+	testtool.Eventually(t, "the preparation moves on by itself", func() bool { at, _ := state(); return at > first+int64(500*time.Millisecond) })
 	if _, kept := state(); kept > maxAhead+150 { // what became due while it waited up to a second
 		t.Errorf("%d moments are kept; want up to %d", kept, maxAhead+150)
 	}
 	last := all[len(all)-1]
-	radiodtest.Eventually(t, "the end of the scenario is reached", func() bool {
+	testtool.Eventually(t, "the end of the scenario is reached", func() bool {
 		dB, _ := b.Now(clock.Monotonic()).Pathloss(1, 2)
 		at, _ := state()
 		return dB == last.DB && at >= int64(last.At)

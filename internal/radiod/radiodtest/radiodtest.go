@@ -117,13 +117,3 @@ func Losses(t *testing.T, all ...Loss) (digest string, content []byte) {
 		return nil
 	})
 }
-
-// Eventually waits for what happens on another goroutine.
-func Eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 10 s still not: %s", what)
-		}
-	}
-}

@@ -23,6 +23,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/samples"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/wire"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -306,15 +307,7 @@ func (p *pod) sends(t *testing.T, address string, at *net.UDPConn, within time.D
 	return err == nil
 }
 
-// eventually waits for what happens on another goroutine.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !condition(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("after 10 s still not: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 // statusOf and refusedOf are parts of the host's entry in a network's status.
 func statusOf(m *Manager, uid string) (attached int, message string, known bool) {

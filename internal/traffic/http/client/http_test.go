@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"vignette.dev/vignette/internal/testtool"
 	limits "vignette.dev/vignette/internal/traffic/http"
 	"vignette.dev/vignette/internal/traffic/request"
 	"vignette.dev/vignette/internal/traffic/request/requesttest"
@@ -213,15 +214,7 @@ func readRequest(r *bufio.Reader) (*http.Request, error) {
 	return got, err
 }
 
-// eventually waits until something happened.
-func eventually(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for begin := time.Now(); !happened(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > 10*time.Second {
-			t.Fatalf("after 10 s still not: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 const noContent = "HTTP/1.1 204 No Content\r\n\r\n"
 

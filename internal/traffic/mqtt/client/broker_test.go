@@ -24,6 +24,7 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -103,15 +104,7 @@ func (b *broker) stop() {
 
 func (b *broker) address() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited 15 s in vain for: %s", what)
-}
+var waitFor = testtool.Eventually
 
 // client under test, and what it has told.
 type client struct {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	mqttsngateway "vignette.dev/vignette/internal/traffic/mqttsn/gateway"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
@@ -29,14 +30,7 @@ import (
 // hurry is the retry of tests.
 const hurry = 100 * time.Millisecond
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 15 s: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 // mosquitto runs a broker on loopback and tells its address.
 func mosquitto(t testing.TB) string {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
@@ -54,14 +55,7 @@ func mosquitto(t testing.TB, lines ...string) int {
 	return port
 }
 
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 10 s: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 // gateway runs a gateway on loopback with changes to its configuration.
 func gateway(t testing.TB, broker int, change func(*mqttsn.GatewayConfig)) *Gateway {

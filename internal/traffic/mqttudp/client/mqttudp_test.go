@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -71,15 +72,7 @@ func client(t *testing.T, config Config) (*Client, *listener) {
 	return c, l
 }
 
-func waitFor(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited 10 s in vain for: %s", what)
-}
+var waitFor = testtool.Eventually
 
 // freeBroadcast is the loopback's broadcast address with a port of nobody.
 func freeBroadcast(t *testing.T) string {

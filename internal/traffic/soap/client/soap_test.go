@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/request"
 	"vignette.dev/vignette/internal/traffic/request/requesttest"
 )
@@ -258,14 +259,7 @@ func TestAWrongOptionIsRefused(t *testing.T) {
 
 // --- datagrams
 
-func eventually(t *testing.T, what string, happened func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !happened(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s does not come", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 // lossy passes datagrams between a client and a server, with a delay each way. It drops those that a function says, by their number each way.
 func lossy(t *testing.T, server string, delay time.Duration, drop func(toServer bool, number int) bool) (string, *atomic.Int64) {

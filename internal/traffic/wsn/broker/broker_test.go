@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
@@ -166,14 +167,7 @@ func (c *consumer) received() []string {
 	return slices.Clone(c.got)
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("does not happen: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 func numbers(n int) (texts []string) {
 	for i := range n {

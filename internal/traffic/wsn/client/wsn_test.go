@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/wsn"
@@ -117,14 +118,7 @@ func (l *journal) count() int {
 	return len(l.sent)
 }
 
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("does not happen: %s", what)
-		}
-	}
-}
+var eventually = testtool.Eventually
 
 func startClient(t *testing.T, config trafficconfig.Config) (*client, *journal) {
 	t.Helper()

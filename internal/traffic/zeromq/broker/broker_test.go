@@ -17,6 +17,7 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/zeromq"
@@ -84,15 +85,7 @@ func (l *listener) isUp() bool {
 	return l.up
 }
 
-func waitFor(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if ok() {
-			return
-		}
-	}
-	t.Fatalf("waited 30 s in vain for: %s", what)
-}
+var waitFor = testtool.Eventually
 
 // server is a broker in this process.
 type server struct {
