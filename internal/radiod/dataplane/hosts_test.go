@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/peers"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/testtool"
 )
 
@@ -25,19 +26,6 @@ import (
 type farHost struct {
 	*Local
 	node int // the other end of the node's interface
-}
-
-// cable is a socket that can be cut.
-type cable struct {
-	*net.UDPConn
-	cut *atomic.Bool
-}
-
-func (c *cable) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
-	if c.cut.Load() {
-		return len(b), nil
-	}
-	return c.UDPConn.WriteToUDPAddrPort(b, to)
 }
 
 // newPair makes two hosts whose clocks are skewed, and waits until they know each other's.
@@ -55,7 +43,7 @@ func newPair(t *testing.T, model func(*Network), skews [2]HostOptions) (a, b far
 		conn, err := peers.Listen("127.0.0.1:0")
 		must(t, err)
 		o := skews[i]
-		o.Host, o.Key, o.Conn, o.Log, o.MTU = names[i], key, &cable{conn, cut}, slog.New(slog.DiscardHandler), func(netip.AddrPort) int { return 1400 }
+		o.Host, o.Key, o.Conn, o.Log, o.MTU = names[i], key, &radiodtest.Cable{UDPConn: conn, Cut: cut}, slog.New(slog.DiscardHandler), func(netip.AddrPort) int { return 1400 }
 		h.OpenHosts(o)
 		addresses[names[i]] = peers.Address{UDP: conn.LocalAddr().(*net.UDPAddr).AddrPort(), Key: key.Public()}
 		n := &Network{UID: "net", MTU: 1500}
@@ -264,7 +252,7 @@ func TestSlotsGoByOneHostsClock(t *testing.T) {
 
 func TestAHostThatWasLostAndRemovedIsNotLostWhenItIsBack(t *testing.T) {
 	a, b, cut := newPair(t, onLinks, [2]HostOptions{})
-	there := map[string]peers.Address{"host-a": {UDP: a.hosts.Conn.(*cable).LocalAddr().(*net.UDPAddr).AddrPort(), Key: a.hosts.Key.Public()}}
+	there := map[string]peers.Address{"host-a": {UDP: a.hosts.Conn.(*radiodtest.Cable).LocalAddr().(*net.UDPAddr).AddrPort(), Key: a.hosts.Key.Public()}}
 	cut.Store(true)
 	b.hears(t, false)
 	must(t, b.SetHosts(nil))

@@ -1,14 +1,11 @@
 package library
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"vignette.dev/vignette/internal/radiod/radiodtest"
@@ -28,7 +25,7 @@ func TestAScenarioIsFetchedOnceAndKeptForTheNextWorker(t *testing.T) {
 	directory := t.TempDir()
 	l := libraryOf(t, directory)
 	digest, content := radiodtest.Losses(t, radiodtest.Loss{A: 1, B: 2, DB: 80}, radiodtest.Loss{A: 1, B: 3, DB: 80}, radiodtest.Loss{A: 2, B: 3, DB: 80})
-	from := &fakeStore{scenarios: map[string][]byte{digest: content}}
+	from := new(radiodtest.ScenarioStore).Put(digest, content)
 	if _, err := l.Get(digest); err == nil {
 		t.Fatal("a scenario that nobody has fetched is here")
 	}
@@ -52,15 +49,15 @@ func TestAScenarioIsFetchedOnceAndKeptForTheNextWorker(t *testing.T) {
 	if s, err := libraryOf(t, directory).Get(digest); err != nil || len(s.Platforms()) != 3 {
 		t.Errorf("the next worker got %v; want the scenario with its 3 platforms", err)
 	}
-	if from.asked != 1 {
-		t.Errorf("the server was asked %d times; want once", from.asked)
+	if from.Asked() != 1 {
+		t.Errorf("the server was asked %d times; want once", from.Asked())
 	}
 }
 
 func TestAScenarioOfAnotherDigestIsRefused(t *testing.T) {
 	l := libraryOf(t, t.TempDir())
 	digest, content := radiodtest.Losses(t, radiodtest.Loss{A: 1, B: 2, DB: 80}, radiodtest.Loss{A: 1, B: 3, DB: 80}, radiodtest.Loss{A: 2, B: 3, DB: 80})
-	from := &fakeStore{scenarios: map[string][]byte{digest: append([]byte("x"), content...)}}
+	from := new(radiodtest.ScenarioStore).Put(digest, append([]byte("x"), content...))
 	err := l.download(t.Context(), from, digest)
 	if err == nil || !strings.Contains(err.Error(), "digest") {
 		t.Errorf("got %v; want an error that names the digest", err)
@@ -90,14 +87,15 @@ func TestABrokenScenarioFileIsFetchedAgain(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go l.Fetch(ctx, &fakeStore{scenarios: map[string][]byte{digest: content}}, func(string) {})
+	go l.Fetch(ctx, new(radiodtest.ScenarioStore).Put(digest, content), func(string) {})
 	testtool.Eventually(t, "the scenario is here", func() bool { _, err := l.Get(digest); return err == nil })
 }
 
 func TestFetchingGoesOnUntilTheServerAnswers(t *testing.T) {
 	l := libraryOf(t, t.TempDir())
 	digest, content := radiodtest.Losses(t, radiodtest.Loss{A: 1, B: 2, DB: 80}, radiodtest.Loss{A: 1, B: 3, DB: 80}, radiodtest.Loss{A: 2, B: 3, DB: 80})
-	from := &fakeStore{scenarios: map[string][]byte{digest: content}, err: errors.New("connection refused")}
+	from := new(radiodtest.ScenarioStore).Put(digest, content)
+	from.Fail(errors.New("connection refused"))
 	arrived := make(chan error, 100)
 	_, _ = l.Get(digest)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -109,38 +107,10 @@ func TestFetchingGoesOnUntilTheServerAnswers(t *testing.T) {
 	if err := <-arrived; err == nil || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("got %v; want what the server said", err)
 	}
-	from.set(nil)
+	from.Fail(nil)
 	for err := range arrived {
 		if err == nil {
 			return
 		}
 	}
-}
-
-// fakeStore has compiled scenarios, as the server would.
-type fakeStore struct {
-	mu        sync.Mutex
-	scenarios map[string][]byte
-	err       error
-	asked     int
-}
-
-func (s *fakeStore) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked++
-	if s.err != nil {
-		return nil, s.err
-	}
-	content, ok := s.scenarios[digest]
-	if !ok {
-		return nil, errors.New("no such scenario")
-	}
-	return io.NopCloser(bytes.NewReader(content)), nil
-}
-
-func (s *fakeStore) set(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
 }

@@ -13,20 +13,13 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
 	"vignette.dev/vignette/internal/radiod/dataplane"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-func at(offset time.Duration, from, to string, patch v1alpha1.LinkPatch) v1alpha1.TimedRadioChange {
-	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(offset), RadioChange: v1alpha1.RadioChange{Network: "wan", From: from, To: to, Link: &patch}}
-}
-
-func silence(offset time.Duration, silent bool) v1alpha1.TimedRadioChange {
-	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(offset), RadioChange: v1alpha1.RadioChange{Network: "wan", Silent: &silent}}
-}
-
-func loss(share v1alpha1.Percent) v1alpha1.LinkPatch { return v1alpha1.LinkPatch{Loss: &share} }
+var at, silence, loss = radiodtest.At, radiodtest.Silence, radiodtest.LossOf
 
 // onAir are networks with a running network of two nodes whose radios are pairs of sockets.
 type onAir struct {

@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radiod/dataplane"
+	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -24,15 +25,7 @@ func changed(changes ...v1alpha1.TimedRadioChange) *v1alpha1.RadioNetworkSpec {
 		Changes: changes}
 }
 
-func at(offset time.Duration, from, to string, patch v1alpha1.LinkPatch) v1alpha1.TimedRadioChange {
-	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(offset), RadioChange: v1alpha1.RadioChange{Network: "wan", From: from, To: to, Link: &patch}}
-}
-
-func silence(offset time.Duration, silent bool) v1alpha1.TimedRadioChange {
-	return v1alpha1.TimedRadioChange{AtNanoseconds: int64(offset), RadioChange: v1alpha1.RadioChange{Network: "wan", Silent: &silent}}
-}
-
-func loss(share v1alpha1.Percent) v1alpha1.LinkPatch { return v1alpha1.LinkPatch{Loss: &share} }
+var at, silence, loss = radiodtest.At, radiodtest.Silence, radiodtest.LossOf
 
 func delay(d v1alpha1.Duration) v1alpha1.LinkPatch { return v1alpha1.LinkPatch{Delay: &d} }
 

@@ -223,7 +223,7 @@ func TestARealEMANECarriesFullSlotsWherePathlossIsTheScenarios(t *testing.T) {
 		}
 		return nil
 	})
-	m.Networks.Scenarios = &fakeScenarioStore{scenarios: map[string][]byte{digest: content}}
+	m.Networks.Scenarios = new(radiodtest.ScenarioStore).Put(digest, content)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	go func() { _ = m.FetchScenarios(ctx) }()
@@ -499,7 +499,7 @@ func TestARealEMANETakesTheScenariosCommEffects(t *testing.T) {
 	digest, content := radiodtest.Compile(t, func(b *scenario.Builder) error {
 		return b.CommEffect(0, 1, 2, scenario.CommEffect{Latency: 300 * time.Millisecond})
 	})
-	m.Networks.Scenarios = &fakeScenarioStore{scenarios: map[string][]byte{digest: content}}
+	m.Networks.Scenarios = new(radiodtest.ScenarioStore).Put(digest, content)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	go func() { _ = m.FetchScenarios(ctx) }()

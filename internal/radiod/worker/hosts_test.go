@@ -24,19 +24,6 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// cable is a socket that can be cut.
-type cable struct {
-	*net.UDPConn
-	cut *atomic.Bool
-}
-
-func (c *cable) WriteToUDPAddrPort(b []byte, to netip.AddrPort) (int, error) {
-	if c.cut.Load() {
-		return len(b), nil
-	}
-	return c.UDPConn.WriteToUDPAddrPort(b, to)
-}
-
 // gapNotes keeps what is recorded.
 type gapNotes struct {
 	mu   sync.Mutex
@@ -129,7 +116,7 @@ func newSite(t *testing.T, name string, cut *atomic.Bool, skew skewedClock) *sit
 		t.Fatal(err)
 	}
 	began := clock.Monotonic()
-	local.OpenHosts(dataplane.HostOptions{Host: name, Key: key, Conn: &cable{conn, cut}, Log: s.Options.Log,
+	local.OpenHosts(dataplane.HostOptions{Host: name, Key: key, Conn: &radiodtest.Cable{UDPConn: conn, Cut: cut}, Log: s.Options.Log,
 		PeerTime: func(monotonic int64) int64 {
 			return monotonic + int64(skew.ahead) + int64(skew.drift*float64(monotonic-began))
 		},

@@ -5,12 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -28,39 +26,11 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// fakeScenarioStore has compiled scenarios, as the server would.
-type fakeScenarioStore struct {
-	mu        sync.Mutex
-	scenarios map[string][]byte
-	err       error
-	asked     int
-}
-
-func (s *fakeScenarioStore) Scenario(_ context.Context, digest string) (io.ReadCloser, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.asked++
-	if s.err != nil {
-		return nil, s.err
-	}
-	content, ok := s.scenarios[digest]
-	if !ok {
-		return nil, errors.New("no such scenario")
-	}
-	return io.NopCloser(bytes.NewReader(content)), nil
-}
-
-func (s *fakeScenarioStore) set(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.err = err
-}
-
 // physicalBed is a network with a physical layer: real pods, a server of scenarios, and workers that come and go.
 type physicalBed struct {
 	radiodBed
 	*Manager
-	server fakeScenarioStore
+	server radiodtest.ScenarioStore
 	object *v1alpha1.RadioNetwork
 	pods   []*pod
 	sent   map[int]uint64 // by node
@@ -69,7 +39,7 @@ type physicalBed struct {
 // newPhysicalBed has a network of n nodes on platforms 1 to n, without T0.
 func newPhysicalBed(t *testing.T, n int, waveform v1alpha1.WaveformSpec) *physicalBed {
 	t.Helper()
-	b := &physicalBed{radiodBed: newRadiod(t), sent: map[int]uint64{}, server: fakeScenarioStore{scenarios: map[string][]byte{}}}
+	b := &physicalBed{radiodBed: newRadiod(t), sent: map[int]uint64{}}
 	var uids []string
 	for i := range n {
 		b.pods = append(b.pods, newPod(t, fmt.Sprintf("pod-%d", i+1)))
@@ -105,7 +75,7 @@ func (b *physicalBed) begin(t *testing.T) {
 
 // with a scenario that the server has.
 func (b *physicalBed) play(digest string, content []byte) {
-	b.server.scenarios[digest] = content
+	b.server.Put(digest, content)
 	b.object.Spec.Scenario = digest
 }
 
@@ -246,9 +216,7 @@ func TestANetworkOfLinksFollowsTheCommEffectsOfItsScenario(t *testing.T) {
 	digest, content := radiodtest.Compile(t, func(builder *scenario.Builder) error {
 		return errors.Join(builder.CommEffect(0, 1, 3, lost), builder.CommEffect(time.Second, 1, 2, lost), builder.CommEffect(time.Second, 1, 3, passed))
 	})
-	b.server.mu.Lock()
-	b.server.scenarios[digest] = content
-	b.server.mu.Unlock()
+	b.server.Put(digest, content)
 	b.change(t, func(spec *v1alpha1.RadioNetworkSpec) { spec.Scenario = digest })
 	b.ready(t)
 	b.receives(t, "before T0 the state at t = 0", 1, 2)
@@ -268,7 +236,7 @@ func TestAnotherWorkerIsRightAtOnceInTheMiddleOfAScenario(t *testing.T) {
 	b.ready(t)
 	b.receives(t, "before the restart", 1, 2)
 	b.Close() // as if it had died
-	b.server.set(errors.New("the server is away"))
+	b.server.Fail(errors.New("the server is away"))
 	b.begin(t)
 	if _, message, _ := statusOf(b.Manager, string(b.object.UID)); message != "" {
 		t.Errorf("message %q; want none: the scenario is in the state folder", message)
@@ -346,7 +314,7 @@ func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
 	b := newPhysicalBed(t, 3, radiodtest.RFPipe())
 	digest, content := everybodyNear(t)
 	b.object.Spec.Scenario = digest
-	b.server.set(errors.New("connection refused"))
+	b.server.Fail(errors.New("connection refused"))
 	b.begin(t)
 	if attached, message, _ := statusOf(b.Manager, string(b.object.UID)); attached != 3 || message == "" {
 		t.Errorf("%d attached, message %q; want 3, and one that says what is missing", attached, message)
@@ -359,10 +327,8 @@ func TestWithoutItsScenarioANetworkIsSilentAndSaysSo(t *testing.T) {
 	if c := b.counters()["node-1"]; c.Drops[radio.Silent] != 1 {
 		t.Errorf("drops %v; want one by a silent radio", c.Drops)
 	}
-	b.server.set(nil)
-	b.server.mu.Lock()
-	b.server.scenarios[digest] = content
-	b.server.mu.Unlock()
+	b.server.Fail(nil)
+	b.server.Put(digest, content)
 	b.ready(t)
 	b.receives(t, "with the scenario", 1, 2, 3)
 }
