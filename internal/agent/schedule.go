@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -29,11 +30,11 @@ type schedule struct {
 	all, pending      []runapi.Action
 	seen, executedIDs map[string]bool
 	// changed wakes the executor: a new action may be earlier than the one it waits for.
-	changed chan struct{}
+	changed bell.Bell
 }
 
 func newSchedule() *schedule {
-	return &schedule{seen: map[string]bool{}, executedIDs: map[string]bool{}, changed: make(chan struct{}, 1)}
+	return &schedule{seen: map[string]bool{}, executedIDs: map[string]bool{}, changed: bell.New()}
 }
 
 // zero is T0; the zero time until it is known.
@@ -118,10 +119,7 @@ func (a *Agent) accept(plan runapi.AgentPlan) {
 	}
 	a.replaceActions(plan)
 	a.state.armed(s.version, s.countExecuted())
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
+	s.changed.Ring()
 }
 
 // replaceActions removes waiting actions that the plan no longer has, and accepts new ones; the schedule is locked.

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -12,13 +13,13 @@ import (
 type state struct {
 	mu      sync.Mutex
 	report  runapi.AgentReport
-	changed chan struct{}
+	changed bell.Bell
 	// failedCode is the exit code of the app that was given up.
 	failedCode int
 }
 
 func newState(app string) *state {
-	return &state{report: runapi.AgentReport{App: app, Phase: runapi.AgentReady}, changed: make(chan struct{}, 1)}
+	return &state{report: runapi.AgentReport{App: app, Phase: runapi.AgentReady}, changed: bell.New()}
 }
 
 // change applies a change to the report and wakes the reporter.
@@ -26,10 +27,7 @@ func (s *state) change(f func(r *runapi.AgentReport)) {
 	s.mu.Lock()
 	f(&s.report)
 	s.mu.Unlock()
-	select {
-	case s.changed <- struct{}{}:
-	default: // a report is pending already
-	}
+	s.changed.Ring()
 }
 
 // snapshot returns a copy of the report.

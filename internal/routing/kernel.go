@@ -13,6 +13,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -333,12 +334,12 @@ type writer struct {
 	mu     sync.Mutex
 	queue  []*kernel
 	queued map[*kernel]bool
-	wake   chan struct{}
+	wake   bell.Bell
 	ended  chan struct{}
 }
 
 func newWriter() *writer {
-	w := &writer{queued: map[*kernel]bool{}, wake: make(chan struct{}, 1), ended: make(chan struct{})}
+	w := &writer{queued: map[*kernel]bool{}, wake: bell.New(), ended: make(chan struct{})}
 	go w.run()
 	return w
 }
@@ -351,10 +352,7 @@ func (w *writer) add(k *kernel) {
 	}
 	w.queued[k] = true
 	w.queue = append(w.queue, k)
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Ring()
 }
 
 func (w *writer) next() (*kernel, bool) {
@@ -391,9 +389,6 @@ func (w *writer) close() {
 	w.mu.Lock()
 	w.queue, w.queued = nil, nil
 	w.mu.Unlock()
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	w.wake.Ring()
 	<-w.ended
 }

@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/podnet"
 	"vignette.dev/vignette/internal/radiod/samples"
@@ -78,8 +79,8 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	changed map[types.NamespacedName]string // RadioNetworks whose status may have to be written, with their UIDs
-	wake    chan struct{}
-	refresh chan struct{}
+	wake    bell.Bell
+	refresh bell.Bell
 	written map[string]Status // by UID: this host's entries at the API server
 }
 
@@ -127,7 +128,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		return nil, fmt.Errorf("API server: %w", err)
 	}
 	return &Cluster{Options: options, client: k8s, cache: caches, reader: caches, changed: map[types.NamespacedName]string{},
-		wake: make(chan struct{}, 1), refresh: make(chan struct{}, 1), written: map[string]Status{}, cpuModel: samples.CPUModel(samples.ProcDirectory)}, nil
+		wake: bell.New(), refresh: bell.New(), written: map[string]Status{}, cpuModel: samples.CPUModel(samples.ProcDirectory)}, nil
 }
 
 // staticMapper knows the few kinds in use. Asking the API server would keep a new worker from starting while
@@ -151,14 +152,7 @@ func (c *Cluster) Changed(n *v1alpha1.RadioNetwork) {
 	c.mu.Lock()
 	c.changed[types.NamespacedName{Namespace: n.Namespace, Name: n.Name}] = string(n.UID)
 	c.mu.Unlock()
-	notify(c.wake)
-}
-
-func notify(channel chan struct{}) {
-	select {
-	case channel <- struct{}{}:
-	default:
-	}
+	c.wake.Ring()
 }
 
 // Run follows the API server until ctx ends. synced is called once all objects are read.
@@ -200,7 +194,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
-		again := func(any) { notify(c.refresh) }
+		again := func(any) { c.refresh.Ring() }
 		_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: again,
 			UpdateFunc: func(_, object any) { again(object) }, DeleteFunc: again})
 		if err != nil {
@@ -335,7 +329,7 @@ func (c *Cluster) writeStatuses(ctx context.Context) {
 				c.mu.Lock()
 				c.changed[name] = uid
 				c.mu.Unlock()
-				time.AfterFunc(time.Second, func() { notify(c.wake) })
+				time.AfterFunc(time.Second, func() { c.wake.Ring() })
 			}
 		}
 		clock.Pause(ctx, coalesceInterval)

@@ -3,6 +3,8 @@ package dataplane
 import (
 	"sync"
 	"time"
+
+	"vignette.dev/vignette/internal/bell"
 )
 
 // Event is what the worker has to know. One of Gone, Host, Network and Forgotten is set.
@@ -32,8 +34,9 @@ const maxChanges = 1 << 16
 
 // events wait for a reader without making a loop wait.
 type events struct {
-	some, ended chan struct{}
-	end         sync.Once
+	some  bell.Bell
+	ended chan struct{}
+	end   sync.Once
 
 	mu            sync.Mutex
 	kept, changes []Event
@@ -41,7 +44,7 @@ type events struct {
 }
 
 func newEvents() *events {
-	return &events{some: make(chan struct{}, 1), ended: make(chan struct{})}
+	return &events{some: bell.New(), ended: make(chan struct{})}
 }
 
 func (e *events) add(event Event) {
@@ -56,10 +59,7 @@ func (e *events) add(event Event) {
 		}
 		e.changes = append(e.changes, event)
 	}
-	select {
-	case e.some <- struct{}{}:
-	default:
-	}
+	e.some.Ring()
 }
 
 func (e *events) close() { e.end.Do(func() { close(e.ended) }) }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/emane/ota"
@@ -76,7 +77,7 @@ type Input struct {
 type Driver struct {
 	Options
 	stop context.CancelFunc
-	wake chan struct{}
+	wake bell.Bell
 	// frames is held while a member's frame is copied, because a network's captures have one ring.
 	frames sync.Mutex
 
@@ -92,7 +93,7 @@ type Driver struct {
 // Start drives the processes until Stop.
 func Start(o Options, in Input) *Driver {
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &Driver{Options: o, stop: cancel, wake: make(chan struct{}, 1), statistics: map[int32]emane.Statistics{}, ready: map[int32]bool{}}
+	d := &Driver{Options: o, stop: cancel, wake: bell.New(), statistics: map[int32]emane.Statistics{}, ready: map[int32]bool{}}
 	d.Set(in)
 	go func() {
 		for ctx.Err() == nil {
@@ -119,10 +120,7 @@ func (d *Driver) Set(in Input) {
 	maps.DeleteFunc(d.ready, func(nem int32, _ bool) bool { return in.Parked[nem] == "" })
 	maps.DeleteFunc(d.statistics, func(nem int32, _ emane.Statistics) bool { return in.Parked[nem] == "" })
 	d.mu.Unlock()
-	select {
-	case d.wake <- struct{}{}:
-	default:
-	}
+	d.wake.Ring()
 }
 
 // Ready reports whether a member's process answers and, with TDMA, has its schedule.

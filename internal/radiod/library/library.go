@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/scenario"
 )
@@ -35,7 +36,7 @@ const (
 // Library keeps compiled scenarios in the state folder as long as a network needs them.
 type Library struct {
 	directory string
-	wake      chan struct{}
+	wake      bell.Bell
 
 	mu      sync.Mutex
 	open    map[string]*openScenario
@@ -57,7 +58,7 @@ type missingScenario struct {
 
 // Open opens the library in the state folder, without the scenarios that an earlier process had not fetched completely.
 func Open(directory string) (*Library, error) {
-	l := &Library{directory: filepath.Join(directory, scenarioFiles), wake: make(chan struct{}, 1), open: map[string]*openScenario{}, missing: map[string]*missingScenario{}}
+	l := &Library{directory: filepath.Join(directory, scenarioFiles), wake: bell.New(), open: map[string]*openScenario{}, missing: map[string]*missingScenario{}}
 	if err := os.MkdirAll(l.directory, 0o700); err != nil {
 		return nil, fmt.Errorf("scenarios: %w", err)
 	}
@@ -88,7 +89,7 @@ func (l *Library) Get(digest string) (*scenario.Scenario, error) {
 	if a == nil {
 		a = &missingScenario{pause: firstFetch}
 		l.missing[digest] = a
-		l.wakeUp()
+		l.wake.Ring()
 	}
 	if !errors.Is(err, os.ErrNotExist) {
 		a.err = errors.Join(err, os.Remove(l.path(digest))) // the file is unusable
@@ -213,12 +214,4 @@ func (l *Library) download(ctx context.Context, store Store, digest string) erro
 		return fmt.Errorf("the server's file has the digest %s", got)
 	}
 	return os.Rename(file.Name(), l.path(digest))
-}
-
-// wakeUp makes Fetch look for missing scenarios.
-func (l *Library) wakeUp() {
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radioqueue"
@@ -32,7 +33,7 @@ type Options struct {
 // Servers of the pods' queues.
 type Servers struct {
 	Options
-	wake chan struct{}
+	wake bell.Bell
 
 	mu     sync.Mutex
 	served map[string]*server // by pod
@@ -47,15 +48,12 @@ type server struct {
 
 // New makes Servers that Run runs.
 func New(o Options) *Servers {
-	return &Servers{Options: o, wake: make(chan struct{}, 1), served: map[string]*server{}}
+	return &Servers{Options: o, wake: bell.New(), served: map[string]*server{}}
 }
 
 // Wake makes Run look again at which pods there are. It does not block.
 func (s *Servers) Wake() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	s.wake.Ring()
 }
 
 // retryInterval is when a failed socket is tried again.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radiod/figures"
@@ -107,7 +108,7 @@ type Options struct {
 // Routers has the nodes' routing.
 type Routers struct {
 	Options
-	wake chan struct{}
+	wake bell.Bell
 
 	reconciling    sync.Mutex                     // serialises reconciling
 	saved          map[figures.Domain]savedDomain // of earlier workers
@@ -123,15 +124,12 @@ type Routers struct {
 
 // New makes Routers that Run runs.
 func New(o Options) *Routers {
-	return &Routers{Options: o, wake: make(chan struct{}, 1), domains: map[figures.Domain]*domain{}}
+	return &Routers{Options: o, wake: bell.New(), domains: map[figures.Domain]*domain{}}
 }
 
 // Wake makes Run look again at what is required. It does not block.
 func (r *Routers) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.wake.Ring()
 }
 
 // Run runs nodes' routing until ctx ends. Their routes stay then, and the state for the next worker is

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/clock"
 )
 
@@ -40,7 +41,7 @@ type Outbox struct {
 	drop func(topic string, payload []byte)
 
 	mu        sync.Mutex
-	wake      chan struct{}
+	wake      bell.Bell
 	connected bool
 	waiting   []OutboxMessage
 	bytes     int
@@ -51,7 +52,7 @@ type Outbox struct {
 
 // NewOutbox returns an outbox that keeps messages until they are acknowledged, or not.
 func NewOutbox(keeps bool, events Events) *Outbox {
-	return &Outbox{keeps: keeps, drop: events.DropUnsent, wake: make(chan struct{}, 1), unacknowledged: map[uint64]OutboxMessage{}}
+	return &Outbox{keeps: keeps, drop: events.DropUnsent, wake: bell.New(), unacknowledged: map[uint64]OutboxMessage{}}
 }
 
 // Put appends a message. With an error it will never be written.
@@ -71,10 +72,7 @@ func (o *Outbox) Put(topic string, payload []byte) error {
 func (o *Outbox) append(m OutboxMessage) {
 	o.waiting = append(o.waiting, m)
 	o.bytes += len(m.Payload)
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
+	o.wake.Ring()
 }
 
 // Connected starts a connection, with numbers from 1.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
@@ -66,7 +67,7 @@ type Client struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	// wake signals work: a message, or Close.
-	wake chan struct{}
+	wake bell.Bell
 
 	mu      sync.Mutex
 	link    *link
@@ -109,7 +110,7 @@ func open(s transport.Setup, events transport.Events, after time.Duration, times
 		return nil, err
 	}
 	c := &Client{setup: s, events: events, dialer: dialer, id: clientID(s.ClientID), qos: s.PublishQoS(), retryAfter: after, retries: times, clean: clean(s),
-		done: make(chan struct{}), wake: make(chan struct{}, 1), subscriptions: transport.NewSubscriptions(s, events)}
+		done: make(chan struct{}), wake: bell.New(), subscriptions: transport.NewSubscriptions(s, events)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	go func() {
 		defer close(c.done)
@@ -228,7 +229,7 @@ func (c *Client) Publish(topic string, payload []byte) error {
 	}
 	c.queue = append(c.queue, &outgoing{topic: topic, payload: payload})
 	c.mu.Unlock()
-	c.rouse()
+	c.wake.Ring()
 	return nil
 }
 
@@ -240,13 +241,6 @@ func (c *Client) write(l *link, topic string, p *wire.Publish) error {
 	}
 	c.events.Sent(at, topic, p.Data)
 	return nil
-}
-
-func (c *Client) rouse() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
 }
 
 // first returns the first waiting message, or nil.
@@ -350,7 +344,7 @@ func (c *Client) Close(ctx context.Context) {
 	if idle { // a failure changes nothing
 		c.cancel()
 	}
-	c.rouse()
+	c.wake.Ring()
 	select {
 	case <-c.done:
 	case <-ctx.Done():

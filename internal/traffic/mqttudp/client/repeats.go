@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 )
 
@@ -24,7 +25,7 @@ const (
 type repeats struct {
 	interval time.Duration
 	// changed tells run that the first packet is another one.
-	changed chan struct{}
+	changed bell.Bell
 
 	mu    sync.Mutex
 	queue []repeat
@@ -45,7 +46,7 @@ type repeat struct {
 }
 
 func newRepeats(interval time.Duration) *repeats {
-	return &repeats{interval: interval, changed: make(chan struct{}, 1)}
+	return &repeats{interval: interval, changed: bell.New()}
 }
 
 // add has a packet that a socket sent at a time sent again so many times; false if too much waits already.
@@ -68,10 +69,7 @@ func (r *repeats) insert(one repeat) {
 	}
 	r.queue = slices.Insert(r.queue, at, one)
 	if at == 0 {
-		select {
-		case r.changed <- struct{}{}:
-		default:
-		}
+		r.changed.Ring()
 	}
 }
 

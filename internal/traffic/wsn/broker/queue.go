@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
@@ -52,21 +53,14 @@ func (i item) notification() wire.NotificationMessage {
 type queue struct {
 	most int
 	// wake gets a value after every push and at the end.
-	wake chan struct{}
+	wake bell.Bell
 
 	mu    sync.Mutex
 	items []item
 	ended bool
 }
 
-func newQueue(most int) *queue { return &queue{most: most, wake: make(chan struct{}, 1)} }
-
-func (q *queue) signal() {
-	select {
-	case q.wake <- struct{}{}:
-	default:
-	}
-}
+func newQueue(most int) *queue { return &queue{most: most, wake: bell.New()} }
 
 // push adds a message, or returns false for a full or ended queue.
 func (q *queue) push(i item) bool {
@@ -77,7 +71,7 @@ func (q *queue) push(i item) bool {
 	}
 	i.hold()
 	q.items = append(q.items, i)
-	q.signal()
+	q.wake.Ring()
 	return true
 }
 
@@ -123,6 +117,6 @@ func (q *queue) end() int {
 		i.release()
 	}
 	q.items, q.ended = nil, true
-	q.signal()
+	q.wake.Ring()
 	return n
 }

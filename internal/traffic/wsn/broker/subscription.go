@@ -79,7 +79,7 @@ func (s *subscription) setPaused(paused bool) bool {
 	changed := s.paused != paused
 	s.paused = paused
 	if s.queue != nil {
-		s.queue.signal()
+		s.queue.wake.Ring()
 	}
 	return changed
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"vignette.dev/vignette/internal/bell"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -47,7 +48,7 @@ type client struct {
 	renewal      time.Duration
 	stop         context.CancelFunc
 	ending, done chan struct{}
-	wake         chan struct{}
+	wake         bell.Bell
 
 	mu        sync.Mutex
 	waiting   []outgoing
@@ -72,7 +73,7 @@ func open(s transport.Setup, events transport.Events, renewal time.Duration) (*c
 	if err != nil {
 		return nil, err
 	}
-	c := &client{setup: s, events: events, dialer: dialer, renewal: renewal, subscribing: transport.NewSubscriptions(s, events), ending: make(chan struct{}), done: make(chan struct{}), wake: make(chan struct{}, 1)}
+	c := &client{setup: s, events: events, dialer: dialer, renewal: renewal, subscribing: transport.NewSubscriptions(s, events), ending: make(chan struct{}), done: make(chan struct{}), wake: bell.New()}
 	if w := s.WSN; w != nil {
 		c.dotted, c.pull = w.Dialect == wsn.DialectSimple, w.PullPoint
 	}
@@ -102,15 +103,8 @@ func (c *client) Publish(topic string, content []byte) error {
 		}
 	}
 	c.waiting = append(c.waiting, outgoing{topic, content})
-	c.signal()
+	c.wake.Ring()
 	return nil
-}
-
-func (c *client) signal() {
-	select {
-	case c.wake <- struct{}{}:
-	default:
-	}
 }
 
 // first returns the first waiting message.
