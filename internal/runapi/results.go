@@ -24,7 +24,7 @@ type Results struct {
 	Requests   *RequestResults   `json:"requests,omitempty"`
 	Groups     []GroupResult     `json:"groups"`
 	Publishers []PublisherResult `json:"publishers"`
-	// Pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than MaxPairs, and in
+	// Pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than 100, and in
 	// older results.
 	Pairs []PairResult `json:"pairs,omitempty"`
 	// Bursts are the times of bursts by protocols. Absent unless publishers wait for their connection (phase: connected), and in older results.
@@ -321,9 +321,6 @@ type GroupResult struct {
 	// Bounds are absent in older results, and if the emulation was not judged.
 	Bounds *Bounds `json:"bounds,omitempty"`
 }
-
-// MaxPairs entries of Results.Pairs.
-const MaxPairs = 100
 
 // PairResult is the result of the deliveries from one node group to another, or within one.
 type PairResult struct {

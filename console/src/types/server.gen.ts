@@ -2102,7 +2102,7 @@ export interface components {
             requests?: components["schemas"]["RequestResults"];
             groups: components["schemas"]["GroupResult"][] | null;
             publishers: components["schemas"]["PublisherResult"][] | null;
-            /** @description pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than MaxPairs, and in older results. */
+            /** @description pairs of node groups with planned deliveries, of the sender's and the receiver's node. Absent if there are more than 100, and in older results. */
             pairs?: components["schemas"]["PairResult"][];
             /** @description bursts are the times of bursts by protocols. Absent unless publishers wait for their connection (phase: connected), and in older results. */
             bursts?: components["schemas"]["BurstResult"][];

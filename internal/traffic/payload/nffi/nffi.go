@@ -24,9 +24,6 @@ import (
 //go:embed nffi.xsd
 var Schema []byte
 
-// Namespace is that of all elements.
-const Namespace = "urn:nato:fft:protocols:nffi13"
-
 // MinBytes and MaxBytes are the sizes in MQTT messages of the published experiments.
 const (
 	MinBytes = 880

@@ -17,13 +17,6 @@ import (
 //go:embed operational.xsd
 var Schema []byte
 
-const (
-	// Namespace is that of all elements.
-	Namespace = "urn:vignette:operational"
-	// Root is the name of the outermost element.
-	Root = "OperationalMessage"
-)
-
 // Message is the content of a message.
 type Message struct {
 	Sender    string
