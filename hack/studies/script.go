@@ -39,9 +39,27 @@ type scripted struct {
 // At returns the message's time as written in the file.
 func (s scripted) At() string { return fmt.Sprintf("%d.%ds", s.tenths/10, s.tenths%10) }
 
-// script makes E6's messages, in the order of their times: made up, as the published script is not public.
-func script() []scripted {
-	random := rand.New(rand.NewPCG(scriptSeed, 0))
+// script makes E6's messages: made up, as the published script is not public.
+func script() []scripted { return scriptOf(scriptSeed, addressee) }
+
+// trafficScript makes the messages of scenarios/traffic-scripts, of which about as many as in E6 cross between the platoons.
+func trafficScript() []scripted {
+	return scriptOf(6, func(random *rand.Rand, _ int, own, other, from string) string {
+		switch share := random.Float64(); {
+		case share < 0.20:
+			return "lead-" + other
+		case share < 0.30:
+			return own
+		case share < 0.35:
+			return "all"
+		}
+		return comrade(random, own, from)
+	})
+}
+
+// scriptOf makes messages in the order of their times.
+func scriptOf(seed uint64, addressee func(random *rand.Rand, i int, own, other, from string) string) []scripted {
+	random := rand.New(rand.NewPCG(seed, 0))
 	all := make([]scripted, scriptMessages)
 	for i := range all {
 		own, other := "a", "b"
@@ -65,6 +83,11 @@ func addressee(random *rand.Rand, i int, own, other, from string) string {
 	case i < scriptCrossing+scriptToOwn:
 		return own
 	}
+	return comrade(random, own, from)
+}
+
+// comrade of a unit in its platoon.
+func comrade(random *rand.Rand, own, from string) string {
 	others := slices.DeleteFunc(slices.Clone(platoonUnits[own]), func(name string) bool { return name == from })
 	return others[random.IntN(len(others))]
 }

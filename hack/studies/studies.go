@@ -1,5 +1,5 @@
 // Command studies writes the generated files below scenarios: the studies E1 to E6 and E8, which differ only as their names say, the battalion,
-// the campaigns over all of them, and those of further studies. Run it from the repository's root: go run ./hack/studies
+// the campaigns over all of them, those of further studies, and the synthetic script of messages. Run it from the repository's root: go run ./hack/studies
 package main
 
 import (
@@ -48,6 +48,7 @@ func All() map[string]string {
 	for _, s := range furtherStudies() {
 		delete(all, s.setup.path())
 	}
+	all["traffic-scripts/messages-synthetic.yaml"] = execute("traffic-script.yaml", trafficScript())
 	for _, c := range campaigns() {
 		all[c.path()] = execute("campaign.yaml", c)
 	}

@@ -127,6 +127,18 @@ func TestTheScriptOfE6HasThePublishedShape(t *testing.T) {
 	}
 }
 
+func TestSomeMessagesOfTheTrafficScriptCross(t *testing.T) {
+	all, crossing := trafficScript(), 0
+	for _, m := range all {
+		if m.crosses() {
+			crossing++
+		}
+	}
+	if len(all) != 97 || crossing < 10 || crossing > 48 {
+		t.Errorf("%d of %d messages cross between the platoons; want some of 97, and not most", crossing, len(all))
+	}
+}
+
 func TestMessagesOfE6sShortFormCrossBothWays(t *testing.T) {
 	crossing := map[string]int{}
 	for _, m := range shortScript() {
