@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"vignette.dev/vignette/internal/testtool"
 )
 
 const root = "../.."
@@ -65,9 +67,7 @@ func TestTheCheckAgainstTheSchemaFindsAFieldThatGrafanaDoesNotKnow(t *testing.T)
 
 func promtool(t *testing.T, arguments ...string) {
 	t.Helper()
-	if _, err := exec.LookPath("promtool"); err != nil {
-		t.Skip("promtool is not there: hack/test-packages installs it")
-	}
+	testtool.Need(t, "promtool")
 	run(t, "promtool", arguments...)
 }
 

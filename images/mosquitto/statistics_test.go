@@ -17,15 +17,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 func TestAMosquittosStatisticsAreServed(t *testing.T) {
 	t.Parallel()
-	const program = "/usr/sbin/mosquitto"
-	if _, err := os.Stat(program); err != nil {
-		t.Skip("needs mosquitto: hack/test-packages installs it")
-	}
+	program := testtool.Need(t, "mosquitto")
 	dir, port, metrics := t.TempDir(), testport.Free(t), testport.Free(t)
 	config, err := json.Marshal(trafficconfig.Config{Instance: "nor/broker/statistics", Protocol: "mqtt", Broker: fmt.Sprintf("127.0.0.1:%d", port), MetricsPort: metrics,
 		Subscribe: &trafficconfig.Subscribe{Topics: []string{prefix + "#"}}})

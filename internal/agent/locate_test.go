@@ -23,6 +23,7 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/scenariotest"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // northward goes a thousandth of a degree to the north each second, from 58° on.
@@ -371,10 +372,7 @@ func TestAnotherAppOfTheNodeServesWhenTheFirstHasEnded(t *testing.T) {
 
 func TestGPSSoftwareReadsANodesPosition(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("gpspipe")
-	if err != nil {
-		t.Skip("needs gpspipe (Debian: gpsd-clients)")
-	}
+	program := testtool.Need(t, "gpspipe")
 	s := newFakeServer(t)
 	s.movement = northward(t)
 	n := newCarriedNode(t, s, localAddress(t))

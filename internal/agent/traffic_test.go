@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
@@ -24,7 +24,7 @@ import (
 // started together by the plan.
 func TestABrokerAndItsClientsUnderAgentsLoseNothing(t *testing.T) {
 	t.Parallel()
-	mosquitto, program := mosquittoProgram(t), filepath.Join(t.TempDir(), "traffic")
+	mosquitto, program := testtool.Need(t, "mosquitto"), filepath.Join(t.TempDir(), "traffic")
 	build := exec.Command("go", "build", "-trimpath", "-o", program, "vignette.dev/vignette/images/traffic")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -64,16 +64,6 @@ func TestABrokerAndItsClientsUnderAgentsLoseNothing(t *testing.T) {
 		t.Errorf("exit codes %d, %d; want 0", a, b)
 	}
 	checkUnits(t, clients)
-}
-
-func mosquittoProgram(t *testing.T) string {
-	for _, path := range []string{"/usr/sbin/mosquitto", "/usr/bin/mosquitto", "/usr/local/sbin/mosquitto"} {
-		if _, err := os.Stat(path); err == nil {
-			return path
-		}
-	}
-	t.Skip("needs mosquitto: apt-get install mosquitto")
-	return ""
 }
 
 // firstAfter is so many seconds that all have subscribed by then.

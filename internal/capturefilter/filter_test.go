@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"vignette.dev/vignette/internal/pcapng"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // filters that are understood, and mean what tcpdump means by them.
@@ -34,10 +35,7 @@ var filters = []string{
 }
 
 func TestFiltersMeanWhatTcpdumpMeans(t *testing.T) {
-	tcpdump, err := exec.LookPath("tcpdump")
-	if err != nil {
-		t.Skip("tcpdump, the Debian package, is not installed: nothing to compare with")
-	}
+	tcpdump := testtool.Need(t, "tcpdump")
 	// The seed changes with each execution on purpose, and failures report it.
 	seed := rand.Uint64()
 	frames := randomFrames(rand.New(rand.NewPCG(seed, 0)), 4000)

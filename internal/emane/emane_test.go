@@ -24,6 +24,7 @@ import (
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/scenariotest"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -93,9 +94,7 @@ func prefix(t *testing.T) string {
 
 func TestFilesAreValidByEMANEsDocumentTypes(t *testing.T) {
 	dtds := filepath.Join(prefix(t), "share", "emane", "dtd")
-	if _, err := exec.LookPath("xmllint"); err != nil {
-		t.Skip("xmllint not installed")
-	}
+	testtool.Need(t, "xmllint")
 	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"rfpipe": pipe(), "tdma": slotted(), "ieee80211abg": wifi(), "bypass": bypass(), "commeffect": commEffect(), "bentpipe": bentPipe(), "masks": masked(), "fading": constantFading("nakagami")} {
 		directory := t.TempDir()
 		p := process()

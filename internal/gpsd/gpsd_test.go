@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/gpsd"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 func number(v float64) *float64 { return &v }
@@ -256,10 +257,7 @@ func (l *pipeListener) Close() error {
 func (l *pipeListener) Addr() net.Addr { return &net.TCPAddr{} }
 
 func TestGpspipeReadsReports(t *testing.T) {
-	program, err := exec.LookPath("gpspipe")
-	if err != nil {
-		t.Skip("gpspipe is not installed (Debian: gpsd-clients)")
-	}
+	program := testtool.Need(t, "gpspipe")
 	host, port, _ := net.SplitHostPort(serve(t))
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

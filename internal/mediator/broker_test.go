@@ -3,57 +3,24 @@ package mediator
 import (
 	"context"
 	"fmt"
-	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
-	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
 // mosquitto starts a real broker, and gives its port.
-func mosquitto(t *testing.T) int {
-	t.Helper()
-	program := "/usr/sbin/mosquitto"
-	if _, err := os.Stat(program); err != nil {
-		t.Skipf("needs %s: hack/test-packages installs it", program)
-	}
-	port := testport.Free(t)
-	config := filepath.Join(t.TempDir(), "mosquitto.conf")
-	if err := os.WriteFile(config, fmt.Appendf(nil, "listener %d 127.0.0.1\nallow_anonymous true\n", port), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	broker := exec.Command(program, "-c", config)
-	if err := broker.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = broker.Process.Kill()
-		_ = broker.Wait()
-	})
-	eventually(t, "the broker", func() bool {
-		c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-	return port
-}
+func mosquitto(t *testing.T) int { return testtool.Mosquitto(t, "allow_anonymous true").Port }
 
 var eventually = testtool.Eventually
 
 func TestForeignClientsOfTwoRealBrokersHearEachOther(t *testing.T) {
-	if _, err := exec.LookPath("mosquitto_pub"); err != nil {
-		t.Skip("needs mosquitto_pub and mosquitto_sub: hack/test-packages installs them")
-	}
+	testtool.Need(t, "mosquitto_pub", "mosquitto_sub")
 	ports := []int{mosquitto(t), mosquitto(t)}
 	config := trafficconfig.Mediator{Instance: "hub/mediator"}
 	for i, port := range ports {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math"
 	"net"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -71,10 +71,7 @@ func rendered(t *testing.T) map[string]apps.Rendering {
 // run an app in a namespace until ctx ends; the log is whole when done is closed.
 func run(ctx context.Context, t *testing.T, node *radiotest.Node, r apps.Rendering, start time.Time) (log *syncbuffer.Buffer, done chan struct{}) {
 	t.Helper()
-	program, err := exec.LookPath("mgen")
-	if err != nil {
-		t.Skip("needs mgen: apt-get install mgen")
-	}
+	program := testtool.Need(t, "mgen")
 	var config mgenapp.Config
 	if err := json.Unmarshal([]byte(r.Files[0].Content), &config); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/mgen"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // app is an instance that runs Debian's mgen on the loopback.
@@ -34,10 +35,7 @@ func startApp(t *testing.T, name, script string, planned time.Time) *app {
 
 func startQuietableApp(t *testing.T, name, script string, planned time.Time, quiet chan struct{}) *app {
 	t.Helper()
-	program, err := exec.LookPath("mgen")
-	if err != nil {
-		t.Skip("needs mgen: apt-get install mgen")
-	}
+	program := testtool.Need(t, "mgen")
 	a := &app{t: t, log: &syncbuffer.Buffer{}, told: &syncbuffer.Buffer{}, quiet: quiet, done: make(chan error, 1)}
 	// Both ends have the loopback's address, so that each is told that it is the other's.
 	other := map[string]string{"a": "b", "b": "a"}[name]

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/olsr/olsrtest"
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/testcapture"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // frame of a packet as it goes over a radio: Ethernet, IPv4, UDP to the group of MANET routers.
@@ -55,9 +55,7 @@ func capture(t *testing.T, metric olsr.Metric, topologies ...olsr.Topology) (fil
 }
 
 func TestTsharkFindsNothingMalformed(t *testing.T) {
-	if _, err := exec.LookPath("tshark"); err != nil {
-		t.Skip("tshark is not installed (apt-get install tshark): nothing else to dissect the packets with")
-	}
+	testtool.Need(t, "tshark")
 	for name, c := range map[string]olsr.Config{
 		"hop count": {}, "DAT": {Metric: olsr.DAT},
 		"topologies": {Topologies: []olsr.Topology{{Type: 225, Metric: olsr.DAT}, {Type: 224}}},

@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/proxyconfig"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // describing is a service that answers with what it received.
@@ -31,16 +32,6 @@ func describing(t testing.TB) *httptest.Server {
 	}))
 	t.Cleanup(s.Close)
 	return s
-}
-
-// needs skips a test without a program.
-func needs(t testing.TB, programs ...string) {
-	t.Helper()
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("needs %s: hack/test-packages installs it", program)
-		}
-	}
 }
 
 // run runs a client with the near proxy as http_proxy, and checks what it says.
@@ -61,7 +52,7 @@ func (p *pair) runClient(want []string, name string, args ...string) {
 
 func TestCurlWorksThroughThePairUnchanged(t *testing.T) {
 	t.Parallel()
-	needs(t, "curl")
+	testtool.Need(t, "curl")
 	p, s := newPair(t, proxyconfig.ProtocolHTTP, nil).start(), describing(t)
 	file := filepath.Join(t.TempDir(), "body")
 	if err := os.WriteFile(file, []byte(strings.Repeat("c", 2_000_000)), 0o600); err != nil {
@@ -92,7 +83,7 @@ func TestPythonsClientsWorkThroughThePairUnchanged(t *testing.T) {
 // javaClass compiles a program of testdata, and returns the folder of its classes.
 func javaClass(t testing.TB, name, classPath string) string {
 	t.Helper()
-	needs(t, "java", "javac")
+	testtool.Need(t, "java", "javac")
 	classes := t.TempDir()
 	if out, err := exec.Command("javac", "-J-XX:TieredStopAtLevel=1", "-d", classes, "-cp", classPath, "testdata/"+name+".java").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -114,7 +105,7 @@ func TestJavasClientsWorkThroughThePairUnchanged(t *testing.T) {
 
 func TestASOAPClientAndServiceOfCXFWorkThroughThePairUnchanged(t *testing.T) {
 	t.Parallel()
-	needs(t, "java", "javac")
+	testtool.Need(t, "java", "javac")
 	out, err := exec.Command("../../hack/jars", "../../images/wsn-cxf/pom.xml").Output()
 	if err != nil {
 		t.Skipf("the jars of Apache CXF cannot be fetched (hack/jars): %v", err)

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"vignette.dev/vignette/internal/testtool"
 )
 
 const startTime = 10 * time.Second
@@ -25,7 +27,7 @@ type Capture struct {
 // Start captures what a filter of pcap matches, such as "tcp port 80". It skips the test where the programs or the right to are missing.
 func Start(t testing.TB, filter string) *Capture {
 	t.Helper()
-	need(t, "tshark", "tcpdump")
+	testtool.Need(t, "tshark", "tcpdump")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to capture on loopback")
 	}
@@ -61,15 +63,6 @@ func (c *Capture) Dissect(options ...string) string {
 	return read
 }
 
-func need(t testing.TB, programs ...string) {
-	t.Helper()
-	for _, program := range programs {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (hack/test-packages)", program)
-		}
-	}
-}
-
 // HexDump is a datagram, or a segment of a stream, as Of takes it.
 func HexDump(content []byte) string {
 	var b strings.Builder
@@ -83,7 +76,7 @@ func HexDump(content []byte) string {
 // Of makes a capture of hex dumps, and returns its file. It skips the test where a program is missing. Options are text2pcap's.
 func Of(t testing.TB, dumps string, options ...string) string {
 	t.Helper()
-	need(t, "tshark", "text2pcap")
+	testtool.Need(t, "tshark", "text2pcap")
 	file := filepath.Join(t.TempDir(), "made.pcap")
 	convert := exec.Command("text2pcap", append(append([]string{"-q"}, options...), "-", file)...)
 	convert.Stdin = strings.NewReader(dumps)

@@ -85,16 +85,16 @@ func TestAScriptsMessagesSayWhatTheScriptDoes(t *testing.T) {
 func TestAScriptReachesThoseWhomItAddressesThroughARealBroker(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
-	addressed := subscriberOf(b.address(), "3.1.1", 0)
+	addressed := subscriberOf(b.Address(), "3.1.1", 0)
 	addressed.Instance, addressed.Subscribe.Topics = "b1/chat", []string{"script/chat/to/b1", "script/chat/to/b", "script/chat/to/all"}
-	other := subscriberOf(b.address(), "3.1.1", 0)
+	other := subscriberOf(b.Address(), "3.1.1", 0)
 	other.Instance, other.Subscribe.Topics = "b2/chat", []string{"script/chat/to/b2", "script/chat/to/b", "script/chat/to/all"}
 	r1, r2 := run(t, addressed), run(t, other)
 	r1.connected()
 	r2.connected()
 	time.Sleep(100 * time.Millisecond) // for the subscriptions
 	config := script()
-	config.Version, config.Broker = "3.1.1", b.address()
+	config.Version, config.Broker = "3.1.1", b.Address()
 	config.Publish.FirstAfterSeconds = 0.3
 	config.Subscribe = &trafficconfig.Subscribe{Topics: []string{"script/chat/to/a1", "script/chat/to/all"}}
 	sender := run(t, config)

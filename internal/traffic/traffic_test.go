@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -27,66 +26,7 @@ import (
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// broker is a real Mosquitto on a port of the loopback.
-type broker struct {
-	t    *testing.T
-	port int
-	file string
-	cmd  *exec.Cmd
-}
-
-func startBroker(t *testing.T) *broker {
-	t.Helper()
-	b := &broker{t: t, port: testport.Free(t), file: filepath.Join(t.TempDir(), "mosquitto.conf")}
-	config := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\npersistence false\nuser root\n", b.port)
-	if err := os.WriteFile(b.file, []byte(config), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	b.start()
-	t.Cleanup(b.kill)
-	return b
-}
-
-func needs(t *testing.T, program string) string {
-	t.Helper()
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin") {
-		if path := filepath.Join(dir, program); fileExists(path) {
-			return path
-		}
-	}
-	t.Skipf("needs %s: apt-get install mosquitto mosquitto-clients", program)
-	return ""
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
-func (b *broker) start() {
-	b.t.Helper()
-	b.cmd = exec.Command(needs(b.t, "mosquitto"), "-c", b.file)
-	if err := b.cmd.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	waitFor(b.t, "the broker", func() bool {
-		c, err := net.Dial("tcp", b.address())
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-}
-
-func (b *broker) kill() {
-	if b.cmd != nil {
-		_ = b.cmd.Process.Kill()
-		_ = b.cmd.Wait()
-		b.cmd = nil
-	}
-}
-
-func (b *broker) address() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
+func startBroker(t *testing.T) *testtool.Broker { return testtool.Mosquitto(t, "allow_anonymous true") }
 
 var waitFor = testtool.Eventually
 
@@ -174,13 +114,13 @@ func TestEveryMessageArrivesThroughARealBroker(t *testing.T) {
 		for qos := range 3 {
 			t.Run(fmt.Sprintf("MQTT %s QoS %d", version, qos), func(t *testing.T) {
 				entity := fmt.Sprintf("PRT-V%c%d", version[0], qos)
-				config := subscriberOf(b.address(), version, qos)
+				config := subscriberOf(b.Address(), version, qos)
 				config.Instance += entity // a client id of its own, and its own session
 				config.Subscribe.Topics = []string{"/PRT/+/" + entity + "/#"}
 				s := run(t, config)
 				s.connected()
 				time.Sleep(100 * time.Millisecond) // for the subscription
-				publisher := publisherOf(b.address(), entity, version, qos)
+				publisher := publisherOf(b.Address(), entity, version, qos)
 				publisher.Publish.FirstAfterSeconds = 1 // both are connected, and the subscription is made
 				p := run(t, publisher)
 				waitFor(t, "30 messages", func() bool { return len(p.records(messagelog.Sent)) >= 30 })
@@ -217,15 +157,15 @@ func checkDeliveries(t *testing.T, p, s *runner) {
 func TestAPublisherMayWaitForItsConnection(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
-	b.kill()
-	config := publisherOf(b.address(), "PRT-S009", "3.1.1", 0)
+	b.Kill()
+	config := publisherOf(b.Address(), "PRT-S009", "3.1.1", 0)
 	config.Publish = &trafficconfig.Publish{Topic: "/t", Pattern: "0.0 ON 1 PERIODIC [100000 255] COUNT 10", AfterConnection: true}
 	p := run(t, config)
 	time.Sleep(300 * time.Millisecond)
 	if early := p.records(messagelog.Triggered); len(early) > 0 {
 		t.Fatalf("%d messages without a connection; want none before it", len(early))
 	}
-	b.start()
+	b.Start()
 	waitFor(t, "10 messages", func() bool { return len(p.records(messagelog.Sent)) == 10 })
 	if got := len(p.records(messagelog.Triggered)); got != 10 {
 		t.Errorf("%d messages were due; want 10, and each of them sent", got)
@@ -237,13 +177,13 @@ func TestASubscriberGetsMessagesAfterTheBrokerWasKilled(t *testing.T) {
 	for _, version := range []string{"3.1.1", "5"} {
 		t.Run("MQTT "+version, func(t *testing.T) {
 			b := startBroker(t)
-			s := run(t, subscriberOf(b.address(), version, 0))
-			p := run(t, publisherOf(b.address(), "PRT-S001", version, 0))
+			s := run(t, subscriberOf(b.Address(), version, 0))
+			p := run(t, publisherOf(b.Address(), "PRT-S001", version, 0))
 			waitFor(t, "messages before", func() bool { return len(s.records(messagelog.Received)) > 5 })
-			b.kill()
+			b.Kill()
 			time.Sleep(400 * time.Millisecond)
 			before := len(s.records(messagelog.Received))
-			b.start()
+			b.Start()
 			waitFor(t, "messages after", func() bool { return len(s.records(messagelog.Received)) > before+10 })
 			p.stop()
 			triggered, sent := len(p.records(messagelog.Triggered)), p.ids(messagelog.Sent)
@@ -264,11 +204,11 @@ func TestQoS1KeepsItsPromiseOverAnOutage(t *testing.T) {
 	for _, version := range []string{"3.1.1", "5"} {
 		t.Run("MQTT "+version, func(t *testing.T) {
 			b := startBroker(t)
-			p := run(t, publisherOf(b.address(), "PRT-S001", version, 1))
+			p := run(t, publisherOf(b.Address(), "PRT-S001", version, 1))
 			waitFor(t, "messages before", func() bool { return len(p.records(messagelog.Sent)) > 5 })
-			b.kill()
+			b.Kill()
 			time.Sleep(400 * time.Millisecond)
-			b.start()
+			b.Start()
 			outage := len(p.records(messagelog.Triggered))
 			waitFor(t, "messages after", func() bool { return len(p.records(messagelog.Sent)) > outage+10 })
 			p.stop()
@@ -287,7 +227,7 @@ func TestAClientThatDoesBothIgnoresItsOwnMessagesAndFallsQuiet(t *testing.T) {
 	b := startBroker(t)
 	var clients []*runner
 	for _, entity := range []string{"PRT-S001", "PRT-S002"} {
-		c := publisherOf(b.address(), entity, "3.1.1", 0)
+		c := publisherOf(b.Address(), entity, "3.1.1", 0)
 		c.Subscribe = &trafficconfig.Subscribe{Topics: []string{"#", "/PRT/#"}} // overlapping: each message counts once
 		clients = append(clients, run(t, c))
 	}
@@ -316,14 +256,14 @@ func TestAClientThatDoesBothIgnoresItsOwnMessagesAndFallsQuiet(t *testing.T) {
 func TestForeignClientsUnderstandUsAndWeThem(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
-	sub, pub := needs(t, "mosquitto_sub"), needs(t, "mosquitto_pub")
-	listener := exec.Command(sub, "-p", fmt.Sprint(b.port), "-t", "/PRT/#", "-C", "3", "-W", "15", "-V", "5")
+	sub, pub := testtool.Need(t, "mosquitto_sub"), testtool.Need(t, "mosquitto_pub")
+	listener := exec.Command(sub, "-p", fmt.Sprint(b.Port), "-t", "/PRT/#", "-C", "3", "-W", "15", "-V", "5")
 	out := &syncbuffer.Buffer{}
 	listener.Stdout = out
 	if err := listener.Start(); err != nil {
 		t.Fatal(err)
 	}
-	run(t, publisherOf(b.address(), "PRT-S001", "3.1.1", 1))
+	run(t, publisherOf(b.Address(), "PRT-S001", "3.1.1", 1))
 	if err := listener.Wait(); err != nil {
 		t.Fatalf("mosquitto_sub: %v, %q", err, out)
 	}
@@ -332,9 +272,9 @@ func TestForeignClientsUnderstandUsAndWeThem(t *testing.T) {
 			t.Errorf("mosquitto_sub printed %q", line)
 		}
 	}
-	s := run(t, subscriberOf(b.address(), "5", 2))
+	s := run(t, subscriberOf(b.Address(), "5", 2))
 	waitFor(t, "a message of mosquitto_pub", func() bool {
-		if err := exec.Command(pub, "-p", fmt.Sprint(b.port), "-t", "foreign/x", "-m", "21.5 degrees").Run(); err != nil {
+		if err := exec.Command(pub, "-p", fmt.Sprint(b.Port), "-t", "foreign/x", "-m", "21.5 degrees").Run(); err != nil {
 			t.Fatal(err)
 		}
 		for id, count := range s.ids(messagelog.Processed) {
@@ -349,9 +289,9 @@ func TestForeignClientsUnderstandUsAndWeThem(t *testing.T) {
 func TestMetricsTellWhatHappensWhileItRuns(t *testing.T) {
 	t.Parallel()
 	b := startBroker(t)
-	config := publisherOf(b.address(), "PRT-S001", "5", 0)
+	config := publisherOf(b.Address(), "PRT-S001", "5", 0)
 	config.MetricsPort = testport.Free(t)
-	other := publisherOf(b.address(), "PRT-S002", "5", 0)
+	other := publisherOf(b.Address(), "PRT-S002", "5", 0)
 	config.Subscribe = &trafficconfig.Subscribe{Topics: []string{"#"}}
 	r := run(t, config)
 	run(t, other)
@@ -536,15 +476,15 @@ func (instantClient) Close(context.Context) {}
 func TestTheLogSaysWhichBrokerAnInstanceWasConnectedTo(t *testing.T) {
 	t.Parallel()
 	one, two := startBroker(t), startBroker(t)
-	config := publisherOf(one.address(), "PRT-S001", "5", 0)
-	config.Failover = []string{two.address()}
+	config := publisherOf(one.Address(), "PRT-S001", "5", 0)
+	config.Failover = []string{two.Address()}
 	r := run(t, config)
 	waitFor(t, "a connection", func() bool { return len(r.records(messagelog.Connected)) == 1 })
-	one.kill()
+	one.Kill()
 	waitFor(t, "another one", func() bool { return len(r.records(messagelog.Connected)) == 2 })
 	r.stop()
 	connected, lost := r.records(messagelog.Connected), r.records(messagelog.Disconnected)
-	if connected[0].ID != one.address() || connected[1].ID != two.address() || len(lost) != 1 || lost[0].ID != one.address() || lost[0].Text == "" {
+	if connected[0].ID != one.Address() || connected[1].ID != two.Address() || len(lost) != 1 || lost[0].ID != one.Address() || lost[0].Text == "" {
 		t.Errorf("connected %+v, lost %+v; want the first broker, its loss with a reason, the second, and no loss at the end", connected, lost)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/server"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -157,10 +158,7 @@ type captured struct {
 // tshark reads a file with a program that is not ours.
 func tshark(t *testing.T, path string) (frames []captured) {
 	t.Helper()
-	program, err := exec.LookPath("tshark")
-	if err != nil {
-		t.Skip("tshark, the Debian package, is not installed: nothing to read the capture with")
-	}
+	program := testtool.Need(t, "tshark")
 	command := exec.Command(program, "-n", "-r", path, "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.packet_flags_direction",
 		"-e", "udp.dstport", "-e", "frame.len")
 	var problems bytes.Buffer

@@ -26,6 +26,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/metrics"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/routing"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -549,9 +550,7 @@ vignette_radio_routing_routes{experiment="exp",namespace="team",network="vhf",no
 }
 
 func TestBabelRoutesWhereItIsInstalled(t *testing.T) {
-	if _, err := exec.LookPath("babeld"); err != nil {
-		t.Skip("babeld is not installed (Debian's package of that name)")
-	}
+	testtool.Need(t, "babeld")
 	r := newRadiod(t)
 	m, _ := r.worker(t)
 	stop := route(t, m)

@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/gz"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/payload/track"
 )
 
@@ -72,9 +73,7 @@ func TestTheTableOfSizesIsWhatEncodingsGive(t *testing.T) {
 }
 
 func TestMessagesAreValidByTheirSchemas(t *testing.T) {
-	if _, err := exec.LookPath("xmllint"); err != nil {
-		t.Skip("needs xmllint: hack/test-packages installs it (libxml2-utils)")
-	}
+	testtool.Need(t, "xmllint")
 	_, messages, models := sized()
 	arguments := []string{"--noout", "--nonet", "--schema", writeSchemas(t)}
 	folder := t.TempDir()

@@ -19,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -146,10 +147,7 @@ func TestMosquittoAcceptsTheGoldenFiles(t *testing.T) {
 // client runs mosquitto_pub or mosquitto_sub.
 func (b broker) client(t *testing.T, program string, arguments ...string) (output string, err error) {
 	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Skip("mosquitto-clients is not installed (Debian package mosquitto-clients)")
-	}
+	path := testtool.Need(t, program)
 	arguments = append([]string{"-h", "127.0.0.1", "-p", strconv.Itoa(b.port)}, arguments...)
 	text, err := exec.CommandContext(t.Context(), path, arguments...).CombinedOutput()
 	return string(text), err

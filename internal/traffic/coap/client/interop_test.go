@@ -13,6 +13,7 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -33,11 +34,7 @@ func aiocoap(t *testing.T) []string {
 
 func californium(t *testing.T) []string {
 	t.Helper()
-	for _, program := range []string{"java", "javac"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (Debian package openjdk-17-jdk-headless)", program)
-		}
-	}
+	testtool.Need(t, "java", "javac")
 	out, err := exec.Command("../../../../hack/jars", "testdata/californium.xml").Output()
 	if err != nil {
 		t.Skipf("the jars of Californium cannot be fetched (hack/jars): %v", err)
@@ -163,10 +160,7 @@ func askAll(t *testing.T, client request.Peer, at string) {
 // libcoap is a program of Debian's libcoap3-bin.
 func libcoap(t *testing.T, name string) string {
 	t.Helper()
-	path, err := exec.LookPath(name + "-notls")
-	if err != nil {
-		t.Skipf("%s is not installed (Debian package libcoap3-bin)", name)
-	}
+	path := testtool.Need(t, name+"-notls")
 	return path
 }
 

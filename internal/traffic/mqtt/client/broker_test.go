@@ -23,86 +23,20 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
-	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// broker is a real Mosquitto on a port of the loopback.
-type broker struct {
-	t       *testing.T
-	port    int
-	config  string
-	process *exec.Cmd
-}
-
 // startBroker with further lines of mosquitto.conf.
-func startBroker(t *testing.T, lines ...string) *broker {
+func startBroker(t *testing.T, lines ...string) *testtool.Broker {
 	t.Helper()
-	dir := t.TempDir()
-	b := &broker{t: t, port: testport.Free(t), config: filepath.Join(dir, "mosquitto.conf")}
 	if len(lines) == 0 {
 		lines = []string{"allow_anonymous true"}
 	}
-	text := fmt.Sprintf("listener %d 127.0.0.1\npersistence_location %s/\nmax_queued_messages 0\nuser root\nset_tcp_nodelay true\n%s\n", b.port, dir, strings.Join(lines, "\n"))
-	if err := os.WriteFile(b.config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	b.start()
-	t.Cleanup(b.stop)
-	return b
+	return testtool.Mosquitto(t, append([]string{"persistence_location " + t.TempDir() + "/", "max_queued_messages 0", "set_tcp_nodelay true"}, lines...)...)
 }
-
-func program(t *testing.T, name string) string {
-	t.Helper()
-	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin") {
-		if path := filepath.Join(dir, name); exec.Command("test", "-x", path).Run() == nil {
-			return path
-		}
-	}
-	t.Skipf("needs %s: hack/test-packages installs it", name)
-	return ""
-}
-
-func (b *broker) start() {
-	b.t.Helper()
-	b.process = exec.Command(program(b.t, "mosquitto"), "-c", b.config)
-	if err := b.process.Start(); err != nil {
-		b.t.Fatal(err)
-	}
-	waitFor(b.t, "the broker", func() bool {
-		c, err := net.Dial("tcp", b.address())
-		if err == nil {
-			c.Close()
-		}
-		return err == nil
-	})
-}
-
-// stop ends the broker in order: it stores what it is to keep.
-func (b *broker) stop() {
-	if b.process == nil {
-		return
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = b.process.Wait()
-		close(ended)
-	}()
-	for { // Mosquitto forgets a signal that comes while it starts
-		_ = b.process.Process.Signal(os.Interrupt)
-		select {
-		case <-ended:
-			b.process = nil
-			return
-		case <-time.After(time.Second):
-		}
-	}
-}
-
-func (b *broker) address() string { return fmt.Sprintf("127.0.0.1:%d", b.port) }
 
 var waitFor = testtool.Eventually
 
@@ -266,7 +200,7 @@ func TestASessionLosesNothingOverLostConnectionsAndQoS2RepeatsNothing(t *testing
 		for _, qos := range []int{1, 2} {
 			t.Run(fmt.Sprintf("MQTT %s QoS %d", version, qos), func(t *testing.T) {
 				t.Parallel()
-				before, after := cutConnections(t, b.address(), uint64(qos)), cutConnections(t, b.address(), uint64(10+qos))
+				before, after := cutConnections(t, b.Address(), uint64(qos)), cutConnections(t, b.Address(), uint64(10+qos))
 				to, from := publisher(version, before.Addr().String(), qos), subscriber(version, after.Addr().String(), qos)
 				to.Publish.Topic = fmt.Sprintf("/PRT/%s/%d", version, qos)
 				from.Subscribe.Topics = []string{to.Publish.Topic}
@@ -305,7 +239,7 @@ func TestARetainedMessageIsThereForThoseWhoComeLater(t *testing.T) {
 	b := startBroker(t)
 	for _, version := range versions {
 		for qos := range 3 {
-			setup := publisher(version, b.address(), qos)
+			setup := publisher(version, b.Address(), qos)
 			setup.Publish.Retain = true
 			p := open(t, setup)
 			waitFor(t, "a connection", func() bool { _, n := p.count(); return n > 0 })
@@ -319,7 +253,7 @@ func TestARetainedMessageIsThereForThoseWhoComeLater(t *testing.T) {
 	}
 	time.Sleep(200 * time.Millisecond)
 	for _, version := range versions {
-		s := open(t, subscriber(version, b.address(), 2))
+		s := open(t, subscriber(version, b.Address(), 2))
 		waitFor(t, "all that was retained", func() bool { n, _ := s.count(); return n == 6 })
 		s.note(func() {
 			for text, n := range s.received {
@@ -329,7 +263,7 @@ func TestARetainedMessageIsThereForThoseWhoComeLater(t *testing.T) {
 			}
 		})
 	}
-	out, err := exec.Command(program(t, "mosquitto_sub"), "-p", fmt.Sprint(b.port), "-t", "/PRT/#", "-C", "6", "-W", "10", "--retained-only").Output()
+	out, err := exec.Command(testtool.Need(t, "mosquitto_sub"), "-p", fmt.Sprint(b.Port), "-t", "/PRT/#", "-C", "6", "-W", "10", "--retained-only").Output()
 	if err != nil || strings.Count(string(out), "new") != 6 {
 		t.Errorf("mosquitto_sub: %v, %q; want the 6 newest", err, out)
 	}
@@ -342,7 +276,7 @@ func TestAPersistentSessionGetsWhatCameWhileItWasAwayAndACleanOneDoesNot(t *test
 		for session, want := range map[string]int{trafficconfig.SessionPersistent: 1, trafficconfig.SessionClean: 0} {
 			t.Run("MQTT "+version+" "+session, func(t *testing.T) {
 				t.Parallel()
-				setup := subscriber(version, b.address(), 1)
+				setup := subscriber(version, b.Address(), 1)
 				setup.Session, setup.ClientID = session, "client-"+version+session
 				setup.Subscribe.Topics = []string{"/PRT/" + setup.ClientID}
 				first := open(t, setup)
@@ -362,10 +296,10 @@ func TestAPersistentSessionGetsWhatCameWhileItWasAwayAndACleanOneDoesNot(t *test
 }
 
 // publishWith a program of others.
-func publishWith(t *testing.T, b *broker, topic, text string, more ...string) {
+func publishWith(t *testing.T, b *testtool.Broker, topic, text string, more ...string) {
 	t.Helper()
-	args := append([]string{"-p", fmt.Sprint(b.port), "-t", topic, "-m", text, "-q", "1"}, more...)
-	if out, err := exec.Command(program(t, "mosquitto_pub"), args...).CombinedOutput(); err != nil {
+	args := append([]string{"-p", fmt.Sprint(b.Port), "-t", topic, "-m", text, "-q", "1"}, more...)
+	if out, err := exec.Command(testtool.Need(t, "mosquitto_pub"), args...).CombinedOutput(); err != nil {
 		t.Fatalf("mosquitto_pub: %v, %s", err, out)
 	}
 }
@@ -377,10 +311,10 @@ func TestClientsGoOnToTheNextBrokerAndFromTheLastToTheFirst(t *testing.T) {
 			t.Parallel()
 			one, two := startBroker(t), startBroker(t)
 			with := func(s transport.Setup) transport.Setup {
-				s.Failover = []string{two.address()}
+				s.Failover = []string{two.Address()}
 				return s
 			}
-			s, p := open(t, with(subscriber(version, one.address(), 1))), open(t, with(publisher(version, one.address(), 1)))
+			s, p := open(t, with(subscriber(version, one.Address(), 1))), open(t, with(publisher(version, one.Address(), 1)))
 			say := func(text string) {
 				t.Helper()
 				if err := p.Publish("/PRT/x", []byte(text)); err != nil {
@@ -399,18 +333,18 @@ func TestClientsGoOnToTheNextBrokerAndFromTheLastToTheFirst(t *testing.T) {
 			subscribed(1)
 			say("through the first")
 			arrives("through the first")
-			one.stop()
+			one.Stop()
 			subscribed(2)
 			say("through the second")
 			arrives("through the second")
-			one.start()
-			two.stop()
+			one.Start()
+			two.Stop()
 			subscribed(3)
 			say("through the first again")
 			arrives("through the first again")
 			for _, c := range []*client{s, p} {
 				c.note(func() {
-					if want := []string{one.address(), two.address(), one.address()}; strings.Join(c.connections, " ") != strings.Join(want, " ") {
+					if want := []string{one.Address(), two.Address(), one.Address()}; strings.Join(c.connections, " ") != strings.Join(want, " ") {
 						t.Errorf("connections %q; want %q", c.connections, want)
 					}
 				})
@@ -441,10 +375,10 @@ func TestMessagesThatNoBrokerHasAcknowledgedGoToTheNextOne(t *testing.T) {
 				c.Close()
 			}()
 			good := startBroker(t)
-			s := open(t, subscriber(version, good.address(), 1))
+			s := open(t, subscriber(version, good.Address(), 1))
 			s.subscribed(t)
 			setup := publisher(version, silent.Addr().String(), 1)
-			setup.Failover = []string{good.address()}
+			setup.Failover = []string{good.Address()}
 			p := open(t, setup)
 			for i := range 20 {
 				if err := p.Publish("/PRT/x", []byte(fmt.Sprintf("message %d", i))); err != nil {
@@ -462,15 +396,15 @@ func TestSessionsOutliveABrokerThatIsRestarted(t *testing.T) {
 		t.Run("MQTT "+version, func(t *testing.T) {
 			t.Parallel()
 			b := startBroker(t, "allow_anonymous true", "persistence true")
-			s, p := open(t, subscriber(version, b.address(), 2)), open(t, publisher(version, b.address(), 2))
+			s, p := open(t, subscriber(version, b.Address(), 2)), open(t, publisher(version, b.Address(), 2))
 			waitFor(t, "a connection", func() bool { _, n := p.count(); return n > 0 })
 			s.subscribed(t)
 			for i := range 200 {
 				if i == 50 {
-					b.stop()
+					b.Stop()
 				}
 				if i == 150 {
-					b.start()
+					b.Start()
 				}
 				if err := p.Publish("/PRT/x", []byte(fmt.Sprint(i))); err != nil {
 					t.Fatal(err)
@@ -517,7 +451,7 @@ func secure(t *testing.T) (lines []string, security protocol.Security) {
 			t.Fatal(err)
 		}
 	}
-	if out, err := exec.Command(program(t, "mosquitto_passwd"), "-b", "-c", path("passwords"), "vignette", "secret").CombinedOutput(); err != nil {
+	if out, err := exec.Command(testtool.Need(t, "mosquitto_passwd"), "-b", "-c", path("passwords"), "vignette", "secret").CombinedOutput(); err != nil {
 		t.Fatalf("mosquitto_passwd: %v, %s", err, out)
 	}
 	lines = []string{"certfile " + path("tls.crt"), "keyfile " + path("tls.key"), "password_file " + path("passwords")}
@@ -538,9 +472,9 @@ func TestABrokerWithTLSAndPasswordsLetsInWhoHasBoth(t *testing.T) {
 				return s
 			}
 			none := func(*protocol.Security) {}
-			s := open(t, with(subscriber(version, b.address(), 0), none))
+			s := open(t, with(subscriber(version, b.Address(), 0), none))
 			s.subscribed(t)
-			p := open(t, with(publisher(version, b.address(), 0), none))
+			p := open(t, with(publisher(version, b.Address(), 0), none))
 			waitFor(t, "a connection", func() bool { _, n := p.count(); return n > 0 })
 			for i := range 100 {
 				if err := p.Publish("/PRT/x", []byte(fmt.Sprint(i))); err != nil {
@@ -556,7 +490,7 @@ func TestABrokerWithTLSAndPasswordsLetsInWhoHasBoth(t *testing.T) {
 				"no such file": func(s *protocol.Security) { s.PasswordFile += "-missing" },
 				"no TLS":       func(s *protocol.Security) { s.CAFile = "" },
 			} {
-				c := open(t, with(publisher(version, b.address(), 0), change))
+				c := open(t, with(publisher(version, b.Address(), 0), change))
 				waitFor(t, what+" to be told", func() bool { c.mu.Lock(); defer c.mu.Unlock(); return len(c.warnings) > 0 })
 				if _, n := c.count(); n > 0 {
 					t.Errorf("%s: was let in", what)
@@ -596,7 +530,7 @@ func TestAnotherLibraryUnderstandsUsAndWeIt(t *testing.T) {
 	b := startBroker(t)
 	for _, version := range versions {
 		for qos := range 3 {
-			setup := publisher(version, b.address(), qos)
+			setup := publisher(version, b.Address(), qos)
 			setup.Publish.Retain = true
 			p := open(t, setup)
 			waitFor(t, "a connection", func() bool { _, n := p.count(); return n > 0 })
@@ -604,10 +538,10 @@ func TestAnotherLibraryUnderstandsUsAndWeIt(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		s := open(t, subscriber(version, b.address(), 2))
+		s := open(t, subscriber(version, b.Address(), 2))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		out, err := exec.CommandContext(ctx, "/usr/bin/python3", "-c", pahoProgram, fmt.Sprint(b.port), version).CombinedOutput()
+		out, err := exec.CommandContext(ctx, "/usr/bin/python3", "-c", pahoProgram, fmt.Sprint(b.Port), version).CombinedOutput()
 		if want := "ours/0 Go 0 0\nours/1 Go 1 1\nours/2 Go 2 2\n"; err != nil || string(out) != want {
 			t.Errorf("MQTT %s: Python got %q, %v; want %q", version, out, err, want)
 		}
@@ -617,13 +551,13 @@ func TestAnotherLibraryUnderstandsUsAndWeIt(t *testing.T) {
 
 func TestTsharkFindsNothingMalformed(t *testing.T) {
 	t.Parallel()
-	tshark := program(t, "tshark")
+	tshark := testtool.Need(t, "tshark")
 	if os.Geteuid() != 0 {
 		t.Skip("needs root to capture")
 	}
 	b := startBroker(t)
 	path := filepath.Join(t.TempDir(), "mqtt.pcap")
-	capture := exec.Command(program(t, "tcpdump"), "-i", "lo", "-U", "--immediate-mode", "-B", "8192", "-w", path, fmt.Sprintf("tcp port %d", b.port))
+	capture := exec.Command(testtool.Need(t, "tcpdump"), "-i", "lo", "-U", "--immediate-mode", "-B", "8192", "-w", path, fmt.Sprintf("tcp port %d", b.Port))
 	told := &syncbuffer.Buffer{}
 	capture.Stderr = told
 	if err := capture.Start(); err != nil {
@@ -631,10 +565,10 @@ func TestTsharkFindsNothingMalformed(t *testing.T) {
 	}
 	waitFor(t, "tcpdump to capture", func() bool { return strings.Contains(told.String(), "listening") })
 	for _, version := range versions {
-		s := open(t, subscriber(version, b.address(), 2))
+		s := open(t, subscriber(version, b.Address(), 2))
 		s.subscribed(t)
 		for qos := range 3 {
-			setup := publisher(version, b.address(), qos)
+			setup := publisher(version, b.Address(), qos)
 			setup.Publish.Retain = qos == 1
 			p := open(t, setup)
 			waitFor(t, "a connection", func() bool { _, n := p.count(); return n > 0 })
@@ -651,7 +585,7 @@ func TestTsharkFindsNothingMalformed(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	_ = capture.Process.Signal(os.Interrupt)
 	_ = capture.Wait()
-	out, err := exec.Command(tshark, "-n", "-r", path, "-d", fmt.Sprintf("tcp.port==%d,mqtt", b.port), "-T", "fields", "-e", "mqtt.msgtype", "-e", "_ws.malformed", "-e", "_ws.expert.severity",
+	out, err := exec.Command(tshark, "-n", "-r", path, "-d", fmt.Sprintf("tcp.port==%d,mqtt", b.Port), "-T", "fields", "-e", "mqtt.msgtype", "-e", "_ws.malformed", "-e", "_ws.expert.severity",
 		"-Y", "mqtt").Output()
 	if err != nil {
 		t.Fatal(err)

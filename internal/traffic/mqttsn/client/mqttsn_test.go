@@ -7,9 +7,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -32,36 +29,9 @@ const hurry = 100 * time.Millisecond
 
 var eventually = testtool.Eventually
 
-// mosquitto runs a broker on loopback and tells its address.
+// mosquitto runs a broker, whose queues hold all of a test's messages, and tells its address.
 func mosquitto(t testing.TB) string {
-	t.Helper()
-	program, err := exec.LookPath("mosquitto")
-	if err != nil {
-		program = "/usr/sbin/mosquitto"
-	}
-	if _, err := os.Stat(program); err != nil {
-		t.Skip("mosquitto is not installed (hack/test-packages)")
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
-	path := filepath.Join(t.TempDir(), "mosquitto.conf")
-	// Queues that hold all of a test's messages.
-	text := "listener " + strings.Replace(address, "127.0.0.1:", "", 1) + " 127.0.0.1\nallow_anonymous true\nmax_queued_messages 100000\n"
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	broker := exec.Command(program, "-c", path)
-	if err := broker.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = broker.Process.Kill(); _ = broker.Wait() })
-	eventually(t, "the broker listens", func() bool {
-		conn, err := net.Dial("tcp", address)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-	return address
+	return testtool.Mosquitto(t, "allow_anonymous true", "max_queued_messages 100000").Address()
 }
 
 // gateway runs on loopback; stop ends it.

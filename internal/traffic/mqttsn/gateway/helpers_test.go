@@ -5,54 +5,19 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
 
-// needs skips the test without a Debian program.
-func needs(t testing.TB, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		path = "/usr/sbin/" + program
-	}
-	if _, err := os.Stat(path); err != nil {
-		t.Skipf("%s is not installed (hack/test-packages)", program)
-	}
-	return path
-}
-
 // mosquitto runs a broker on loopback and returns its port.
 func mosquitto(t testing.TB, lines ...string) int {
-	t.Helper()
-	program, port := needs(t, "mosquitto"), testport.Free(t)
-	path := filepath.Join(t.TempDir(), "mosquitto.conf")
-	text := fmt.Sprintf("listener %d 127.0.0.1\nallow_anonymous true\n%s\n", port, strings.Join(lines, "\n"))
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	broker := exec.Command(program, "-c", path)
-	if err := broker.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = broker.Process.Kill(); _ = broker.Wait() })
-	eventually(t, "the broker listens", func() bool {
-		conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	})
-	return port
+	return testtool.Mosquitto(t, append(lines, "allow_anonymous true")...).Port
 }
 
 var eventually = testtool.Eventually
@@ -218,7 +183,7 @@ type listener struct {
 func listen(t testing.TB, port int, filter string, args ...string) *listener {
 	t.Helper()
 	// By lines, as it reports a subscription to a pipe only then.
-	args = append([]string{"-oL", needs(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", filter, "-d", "-F", "> %t %q %r %p"}, args...)
+	args = append([]string{"-oL", testtool.Need(t, "mosquitto_sub"), "-h", "127.0.0.1", "-p", fmt.Sprint(port), "-t", filter, "-d", "-F", "> %t %q %r %p"}, args...)
 	command := exec.Command("stdbuf", args...)
 	out, err := command.StdoutPipe()
 	if err == nil {
@@ -273,7 +238,7 @@ func (l *listener) silent(timeout time.Duration) {
 func publish(t testing.TB, port int, args ...string) {
 	t.Helper()
 	args = append([]string{"-h", "127.0.0.1", "-p", fmt.Sprint(port)}, args...)
-	if out, err := exec.Command(needs(t, "mosquitto_pub"), args...).CombinedOutput(); err != nil {
+	if out, err := exec.Command(testtool.Need(t, "mosquitto_pub"), args...).CombinedOutput(); err != nil {
 		t.Fatalf("mosquitto_pub: %v\n%s", err, out)
 	}
 }

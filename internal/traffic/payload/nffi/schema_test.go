@@ -10,15 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 )
 
 // validate gives each message to xmllint with the schema, and what it says of each.
 func validate(t *testing.T, messages ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("xmllint"); err != nil {
-		t.Skip("needs xmllint: hack/test-packages installs it (libxml2-utils)")
-	}
+	testtool.Need(t, "xmllint")
 	args, dir := []string{"--noout", "--nonet", "--schema", "nffi.xsd"}, t.TempDir()
 	for i, m := range messages {
 		path := filepath.Join(dir, fmt.Sprintf("%d.xml", i))

@@ -19,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/testcapture"
 	"vignette.dev/vignette/internal/testjava"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
@@ -156,9 +157,7 @@ func TestTsharkDissectsAllMessages(t *testing.T) {
 
 // TestMessagesAreValidByTheSchemasOfOASIS takes the schemas from CXF's jar.
 func TestMessagesAreValidByTheSchemasOfOASIS(t *testing.T) {
-	if _, err := exec.LookPath("xmllint"); err != nil {
-		t.Skip("xmllint is not installed (Debian package libxml2-utils)")
-	}
+	testtool.Need(t, "xmllint")
 	schema := schemas(t)
 	folder := t.TempDir()
 	names := map[string]bool{}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/xmpp"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -128,11 +129,7 @@ func TestAnotherProgramsClientAndOursHearEachOtherByTLS(t *testing.T) {
 func TestTsharkDissectsEveryPacket(t *testing.T) {
 	t.Parallel()
 	s := ownServer(t, nil) // nobody else uses this server
-	for _, program := range []string{"tshark", "tcpdump"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed", program)
-		}
-	}
+	testtool.Need(t, "tshark", "tcpdump")
 	_, port, _ := net.SplitHostPort(s.address)
 	path := filepath.Join(t.TempDir(), "xmpp.pcap")
 	capture := exec.Command("tcpdump", "-i", "lo", "-U", "-w", path, "--immediate-mode", "tcp port "+port)

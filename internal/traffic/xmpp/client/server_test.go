@@ -25,6 +25,7 @@ import (
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/prosody"
@@ -129,9 +130,7 @@ func TestMain(m *testing.M) {
 // needServer skips the test if Prosody is not installed.
 func needServer(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("prosodyctl"); err != nil {
-		t.Skip("prosody is not installed (Debian package prosody)")
-	}
+	testtool.Need(t, "prosodyctl")
 }
 
 func sharedServer(t *testing.T) *server {
