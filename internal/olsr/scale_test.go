@@ -1,22 +1,13 @@
 package olsr_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/olsr/olsrtest"
+	"vignette.dev/vignette/internal/testtool"
 )
-
-// processorTime of this process so far; a busy machine does not lengthen it.
-func processorTime(b *testing.B) time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
 
 // BenchmarkSecondOf243Nodes measures the processor time of one simulated second of 243 nodes with about ten
 // neighbours each. They are at rest, or half of the links change every ten seconds. The simulation itself is
@@ -31,7 +22,7 @@ func BenchmarkSecondOf243Nodes(b *testing.B) {
 			net.Random(1, 10)
 			net.Run(30 * time.Second)
 			before := net.Counters()
-			used := processorTime(b)
+			used := testtool.ProcessorTime(b)
 			b.ResetTimer()
 			for i := range b.N {
 				if moving && i%10 == 9 {
@@ -39,7 +30,7 @@ func BenchmarkSecondOf243Nodes(b *testing.B) {
 				}
 				net.Run(time.Second)
 			}
-			b.ReportMetric(float64((processorTime(b)-used).Milliseconds())/float64(b.N), "processor-ms/s")
+			b.ReportMetric(float64((testtool.ProcessorTime(b)-used).Milliseconds())/float64(b.N), "processor-ms/s")
 			after := net.Counters()
 			per := 1 / (float64(b.N) * 243)
 			b.ReportMetric(float64(after.BytesSent-before.BytesSent)*per, "B/s/node")

@@ -12,6 +12,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // fillLikeABattalion changes positions and the pathloss of all pairs every second, the latter by fading of
@@ -38,14 +39,6 @@ func fillLikeABattalion(t testing.TB, b *scenario.Builder, platforms int, durati
 	}
 }
 
-// heap returns the heap in bytes after a collection.
-func heap() int64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // far below 2^63
-}
-
 // A battalion for two hours (VIGNETTE_SCENARIO_DURATION=2h go test -v) takes no more memory than for two minutes: memory holds
 // one chunk and one state.
 func TestABattalionStaysBelow200MBInMemory(t *testing.T) {
@@ -58,11 +51,11 @@ func TestABattalionStaysBelow200MBInMemory(t *testing.T) {
 	file, err := os.Create(path)
 	must(t, err)
 	defer file.Close()
-	before := heap()
+	before := testtool.Heap()
 	began := time.Now()
 	b := scenario.NewBuilder(scenario.Options{Sorted: true, TemporaryFolder: t.TempDir()})
 	fillLikeABattalion(t, b, platforms, duration)
-	compiling := heap() - before
+	compiling := testtool.Heap() - before
 	_, err = b.Write(file)
 	must(t, err)
 	t.Logf("compiled %s of %d platforms in %s, with %.1f MB in memory", duration, platforms, time.Since(began), float64(compiling)/1e6)
@@ -77,7 +70,7 @@ func TestABattalionStaysBelow200MBInMemory(t *testing.T) {
 func walkBattalion(t *testing.T, file *os.File, limit int64) {
 	info, err := file.Stat()
 	must(t, err)
-	before := heap()
+	before := testtool.Heap()
 	s, err := scenario.Open(file, info.Size())
 	must(t, err)
 	statistics := s.Statistics()
@@ -86,7 +79,7 @@ func walkBattalion(t *testing.T, file *os.File, limit int64) {
 	for at, more := c.Next(); more; at, more = c.Next() {
 		must(t, c.Seek(at))
 		if moments++; moments%60 == 0 {
-			most = max(most, heap()-before)
+			most = max(most, testtool.Heap()-before)
 		}
 	}
 	t.Logf("%d moments in %d chunks, %.1f MB; walked at %s each; %.1f MB in memory", statistics.Moments, statistics.Chunks,

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -64,7 +65,7 @@ func TestVMsFromDisksOfOnesOwnAreNodesLikeAnyOther(t *testing.T) {
 	}
 	namespace := newNamespace(t)
 	before := fillClaim(t, namespace)
-	key, public := newKey(t)
+	key, public := testtool.SSHKey(t)
 	e := ownDisks(t, namespace, public)
 	mustCreate(t, e)
 	logBoots(t, e)

@@ -5,9 +5,6 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -23,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/gpsd/gpsdtest"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -114,20 +112,6 @@ func deleteAndExpectNoMachineLeft(t *testing.T, e *v1alpha1.Experiment) {
 	expectCleanHosts(t, uids)
 }
 
-// newKey makes a key for SSH: the file of the private one, and the public one as a line.
-func newKey(t *testing.T) (file, public string) {
-	t.Helper()
-	file = filepath.Join(t.TempDir(), "key")
-	if text, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "e2e", "-f", file).CombinedOutput(); err != nil {
-		t.Fatalf("ssh-keygen: %v: %s (Debian: openssh-client)", err, text)
-	}
-	text, err := os.ReadFile(file + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file, strings.TrimSpace(string(text))
-}
-
 // waitForBoot waits for T0, which comes when every agent is ready.
 func waitForBoot(t *testing.T, e *v1alpha1.Experiment) *v1alpha1.Experiment {
 	t.Helper()
@@ -155,7 +139,7 @@ func TestVMNodesAndPodsOnOneRadioExchangeEveryMessage(t *testing.T) {
 	}
 	e := mixed(newNamespace(t), "mixed", "hq")
 	e.Spec.Duration = "90s"
-	key, public := newKey(t)
+	key, public := testtool.SSHKey(t)
 	for i := range e.Spec.Nodes {
 		if e.Spec.Nodes[i].Runtime == v1alpha1.RuntimeVM {
 			e.Spec.Nodes[i].VM = &v1alpha1.VirtualMachine{SSHKeys: []string{public}}
@@ -285,7 +269,7 @@ func sshRunsCommands(t *testing.T, e *v1alpha1.Experiment, key string) {
 	if out, errs, _ := vignette(t, e.Namespace, "", "ssh", "-i", key, "truck", "--", around); !strings.Contains(out, "by radio") || strings.Contains(out, "past the radio") {
 		t.Errorf("reached from a guest without rules: %q, %q; want other nodes by radio only", out, errs)
 	}
-	other, _ := newKey(t)
+	other, _ := testtool.SSHKey(t)
 	if _, errs, code := vignette(t, e.Namespace, "", "ssh", "-i", other, "truck", "--", "true"); code != 255 || !strings.Contains(errs, "denied") {
 		t.Errorf("with another key: exit code %d, %q; want it refused", code, errs)
 	}
@@ -357,7 +341,7 @@ func TestAMachineReportsWhereItsPlatformIs(t *testing.T) {
 
 // positionsOnAMachine makes the experiment of scenarios/positions one of a pod and a machine on its platforms, and returns the key for SSH.
 func positionsOnAMachine(t *testing.T, e *v1alpha1.Experiment) (key string) {
-	key, public := newKey(t)
+	key, public := testtool.SSHKey(t)
 	spec := &e.Spec
 	spec.Duration = "60s" // a login to an emulated machine takes long
 	spec.Apps = slices.DeleteFunc(spec.Apps, func(a v1alpha1.App) bool { return a.Image != "" })

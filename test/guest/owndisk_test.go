@@ -18,6 +18,8 @@ import (
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -47,7 +49,7 @@ func TestADebianOfOnesOwnIsANode(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			key, public := newKey(t)
+			key, public := testtool.SSHKey(t)
 			c.vm.Image, c.vm.SSHKeys = "localhost/team/debian:1", []string{public}
 			b := newBed(t, runapi.PlannedApp{Name: "probe", Kind: "image", Instances: []string{"veh-1/probe"}},
 				runapi.PlannedApp{Name: "bft", Kind: "traffic", Instances: []string{"veh-1/bft"}, Publishes: true, Brokers: []string{"wan"}})
@@ -67,19 +69,6 @@ func TestADebianOfOnesOwnIsANode(t *testing.T) {
 			m.waitForEnd(2 * time.Minute)
 		})
 	}
-}
-
-func newKey(t *testing.T) (file, public string) {
-	t.Helper()
-	file = filepath.Join(t.TempDir(), "key")
-	if text, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "test", "-f", file).CombinedOutput(); err != nil {
-		t.Fatalf("ssh-keygen: %v: %s", err, text)
-	}
-	text, err := os.ReadFile(file + ".pub")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return file, strings.TrimSpace(string(text))
 }
 
 // experiment with one machine, and another node that is only named.
@@ -116,7 +105,7 @@ func (b *bed) startAsKubeVirt(disks string, vm v1alpha1.VirtualMachine) *machine
 	vmi := render.VM(in, node, time.Now())
 	secret := render.GuestSecret(in, vmi, node, file, "node").Data
 
-	m.ssh = freePort(b.t)
+	m.ssh = testport.Free(b.t)
 	devices := []string{"-machine", "q35", "-m", fmt.Sprint(vmi.Spec.Domain.Memory.Guest.Value() >> 20)}
 	for i, volume := range vmi.Spec.Volumes {
 		devices = append(devices, "-drive", "if=virtio,"+m.volume(disks, volume, vmi.Spec.Domain.Devices.Disks[i], secret))
@@ -166,16 +155,6 @@ func (m *machine) iso(label string, files map[string][]byte) string {
 	}
 	m.run("xorrisofs", "-quiet", "-output", image, "-volid", label, "-joliet", "-rock", "-partition_cyl_align", "on", folder)
 	return image
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // wantFrom wants a command's output, of root who logs in by SSH with a key of the spec, to have each text.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // largeSnapshot has 10 000 waiting experiments of 50 teams, and 300 runs on 200 hosts.
@@ -61,22 +61,12 @@ func largeSnapshot() *Snapshot {
 	return s
 }
 
-// processorTime is that used by this program.
-func processorTime(t testing.TB) time.Duration {
-	t.Helper()
-	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &usage); err != nil {
-		t.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 // TestTenThousandQueuedExperimentsAreDecidedWithinASecond has a generous bound, in processor time.
 func TestTenThousandQueuedExperimentsAreDecidedWithinASecond(t *testing.T) {
 	s := largeSnapshot()
-	began := processorTime(t)
+	began := testtool.ProcessorTime(t)
 	Decide(s)
-	if took := processorTime(t) - began; took > time.Second {
+	if took := testtool.ProcessorTime(t) - began; took > time.Second {
 		t.Errorf("10 000 queued experiments are decided in %s", took)
 	}
 }

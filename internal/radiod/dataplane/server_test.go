@@ -19,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 func TestFramesGoOnWhileOneWorkerEndsAndAnotherTakesOver(t *testing.T) {
@@ -225,26 +226,19 @@ func TestTheDataPlaneClosesItsDescriptorOfADetachedPort(t *testing.T) {
 	b := newBed(t, 1)
 	c := b.plane
 	must(t, c.SetNetwork(linkNetwork()))
-	before := descriptors(t)
+	before := testtool.Descriptors(t)
 	id := b.attach(t, c, 0, "")
 	if _, err := c.Attach(&Port{Network: "nobody", Descriptor: b.nodes[0].TAP}); err == nil {
 		t.Error("a port was attached to a network that is not there")
 	}
-	if now := descriptors(t); now != before+1 {
+	if now := testtool.Descriptors(t); now != before+1 {
 		t.Errorf("%d descriptors more with one port; want one", now-before)
 	}
 	_, err := c.Detach(id)
 	must(t, err)
-	if now := descriptors(t); now != before {
+	if now := testtool.Descriptors(t); now != before {
 		t.Errorf("%d descriptors more after its end; want none", now-before)
 	}
-}
-
-func descriptors(t *testing.T) int {
-	t.Helper()
-	all, err := filepath.Glob("/proc/self/fd/*")
-	must(t, err)
-	return len(all)
 }
 
 func TestAnotherWorkerHearsOfAChangeThatTheFirstWasWaitingFor(t *testing.T) {

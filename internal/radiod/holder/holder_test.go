@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // serve makes a holder serve a worker, and returns the worker's end.
@@ -27,15 +29,6 @@ func serve(t testing.TB, h *Holder) (worker *net.UnixConn, ended chan error) {
 		_ = parent.Close()
 	}()
 	return worker, ended
-}
-
-func descriptors(t testing.TB) int {
-	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return len(entries)
 }
 
 func TestDescriptorsOutliveTheWorkerThatHandedThemIn(t *testing.T) {
@@ -85,7 +78,7 @@ func FuzzServe(f *testing.F) {
 		if len(text) == 0 || len(text) > maxMessage {
 			return // no packet
 		}
-		before := descriptors(t)
+		before := testtool.Descriptors(t)
 		h := &Holder{}
 		worker, ended := serve(t, h)
 		if _, _, err := Connect(worker); err != nil {
@@ -114,9 +107,9 @@ func FuzzServe(f *testing.F) {
 		_ = worker.Close()
 		<-ended
 		h.Close()
-		for deadline := time.Now().Add(10 * time.Second); descriptors(t) > before; time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(10 * time.Second); testtool.Descriptors(t) > before; time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
-				t.Fatalf("%q: %d descriptors are open; there were %d", text, descriptors(t), before)
+				t.Fatalf("%q: %d descriptors are open; there were %d", text, testtool.Descriptors(t), before)
 			}
 		}
 	})

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -15,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/rabbitmq"
@@ -59,32 +59,6 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// child runs a program until kill is called or this process ends. The kernel kills it with the thread that started it.
-func child(cmd *exec.Cmd) (kill func(), err error) {
-	started, ended := make(chan error), make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		if cmd.SysProcAttr == nil {
-			cmd.SysProcAttr = &syscall.SysProcAttr{}
-		}
-		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
-		return nil, err
-	}
-	return func() {
-		_ = cmd.Process.Kill()
-		<-ended
-	}, nil
-}
-
 const server = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
 func requirePrograms(t *testing.T, programs ...string) {
@@ -103,7 +77,7 @@ func startEPMD(t *testing.T) {
 	t.Helper()
 	epmd.once.Do(func() {
 		epmd.port = testport.Free(t)
-		epmd.kill, epmd.err = child(exec.Command("epmd", "-port", fmt.Sprint(epmd.port), "-address", "127.0.0.1"))
+		epmd.kill, _, epmd.err = testtool.Child(exec.Command("epmd", "-port", fmt.Sprint(epmd.port), "-address", "127.0.0.1"))
 	})
 	if epmd.err != nil {
 		t.Fatal(epmd.err)
@@ -159,7 +133,7 @@ func (b *broker) start(site apps.Site) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nonRoot, Gid: nonRoot}}
 	}
 	var err error
-	b.kill, err = child(cmd)
+	b.kill, _, err = testtool.Child(cmd)
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -57,7 +58,7 @@ func (s *otherClients) listen(t *testing.T, program *exec.Cmd, parse func(line s
 	if err != nil {
 		t.Fatal(err)
 	}
-	kill, err := child(program)
+	kill, _, err := testtool.Child(program)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,16 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
+	"vignette.dev/vignette/internal/testtool"
 	mqtt "vignette.dev/vignette/internal/traffic/mqtt/client"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -40,27 +39,6 @@ type realBroker struct {
 	log     syncbuffer.Buffer
 	kill    func()
 	ended   <-chan struct{}
-}
-
-// child runs a program until kill is called or this process ends. The kernel kills it with the thread that started it.
-func child(cmd *exec.Cmd) (kill func(), ended chan struct{}, err error) {
-	started := make(chan error)
-	ended = make(chan struct{})
-	go func() {
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(ended)
-		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
-		return nil, nil, err
-	}
-	return sync.OnceFunc(func() { _ = cmd.Process.Kill(); <-ended }), ended, nil
 }
 
 // network connects this process's network namespace to a new one, and returns its name. Their addresses are firstAt and
@@ -107,7 +85,7 @@ func startReal(t *testing.T, nodes ...*realBroker) {
 			r.within = []string{"ip", "netns", "exec", network(t)}
 		}
 		names := append(slices.Clone(r.within), found[0], "-port", fmt.Sprint(epmd))
-		kill, _, err := child(exec.Command(names[0], names[1:]...))
+		kill, _, err := testtool.Child(exec.Command(names[0], names[1:]...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -145,7 +123,7 @@ func (r *realBroker) start(t *testing.T) {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = []string{"PATH=" + os.Getenv("PATH"), fmt.Sprintf("ERL_EPMD_PORT=%d", r.epmd)}, &r.log, &r.log
 	var err error
-	if r.kill, r.ended, err = child(cmd); err != nil {
+	if r.kill, r.ended, err = testtool.Child(cmd); err != nil {
 		t.Fatal(err)
 	}
 }

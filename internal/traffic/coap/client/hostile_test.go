@@ -17,6 +17,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -86,7 +87,7 @@ func TestBadMessagesAreAnsweredAsTheStandardSays(t *testing.T) {
 func TestAFloodOfHalfTransfersTakesBoundedMemory(t *testing.T) { // alone: it measures memory
 	s := newService(echo, 4*time.Minute)
 	part := body(1024)
-	before := heap()
+	before := testtool.Heap()
 	for i := range 150_000 {
 		m := message.Message{Code: codes.POST, Payload: part}
 		add(&m, optionRequestTag, []byte{byte(i), byte(i >> 8), byte(i >> 16)})
@@ -95,7 +96,7 @@ func TestAFloodOfHalfTransfersTakesBoundedMemory(t *testing.T) { // alone: it me
 			t.Fatal(got.Code)
 		}
 	}
-	if grown := heap() - before; grown > 2*storeBytes {
+	if grown := testtool.Heap() - before; grown > 2*storeBytes {
 		t.Errorf("memory grew by %d MiB", grown>>20)
 	}
 	if s.store.bytes > storeBytes {
@@ -122,13 +123,6 @@ func TestAFloodOfRequestsTakesBoundedMemory(t *testing.T) {
 	if h.order.Len() != 0 || h.bytes != 0 {
 		t.Errorf("after an hour %d entries, %d bytes", h.order.Len(), h.bytes)
 	}
-}
-
-func heap() int {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return int(m.HeapAlloc)
 }
 
 // fixedDeadline keeps the deadline that the test has set.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -12,17 +11,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
-
-// heap returns the heap in use after a garbage collection.
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
-}
 
 func TestAFloodOfBadPacketsNeitherStopsTheGatewayNorFillsItsMemory(t *testing.T) {
 	broker := mosquitto(t)
@@ -30,7 +22,7 @@ func TestAFloodOfBadPacketsNeitherStopsTheGatewayNorFillsItsMemory(t *testing.T)
 	l, d := listen(t, broker, "a/b"), newDevice(t, g)
 	d.connect("one", true)
 	topic := d.register("a/b")
-	flooder, before := newDevice(t, g), heap()
+	flooder, before := newDevice(t, g), testtool.Heap()
 	r := rand.New(rand.NewPCG(1, 2))
 	const flood, served = 20000, 20
 	for i := range flood {
@@ -48,7 +40,7 @@ func TestAFloodOfBadPacketsNeitherStopsTheGatewayNorFillsItsMemory(t *testing.T)
 			l.want(fmt.Sprintf("a/b 0 0 %d", i))
 		}
 	}
-	if grown := int64(heap()) - int64(before); grown > 32<<20 {
+	if grown := testtool.Heap() - before; grown > 32<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	}
 	g.mu.Lock()
@@ -93,7 +85,7 @@ func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 	// All at once: the broker must not drop what the gateway accepts.
 	broker := mosquitto(t, "max_queued_messages 0", "max_inflight_messages 0")
 	g := gateway(t, broker, many)
-	sub, before := newDevice(t, g), heap()
+	sub, before := newDevice(t, g), testtool.Heap()
 	sub.connect("sub", true)
 	sub.subscribe("t/#", 0)
 	received, done := map[string]bool{}, make(chan struct{})
@@ -135,7 +127,7 @@ func TestTenThousandTopicsReachASubscriberToAllOfThem(t *testing.T) {
 	if len(received) != topics {
 		t.Errorf("%d of %d topics were received", len(received), topics)
 	}
-	if grown := int64(heap()) - int64(before); grown > 32<<20 {
+	if grown := testtool.Heap() - before; grown > 32<<20 {
 		t.Errorf("the heap has grown by %d bytes", grown)
 	} else {
 		t.Logf("%d bytes of heap for %d topics of a client", grown, topics)
