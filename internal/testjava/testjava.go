@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // startTime is how long a program may take to say something.
@@ -19,11 +20,7 @@ const startTime = time.Minute
 // Jars returns the class path of a pom.xml's libraries, and the folder they are in. It skips the test where Java or the jars are missing.
 func Jars(t testing.TB, pom string) (classPath, folder string) {
 	t.Helper()
-	for _, program := range []string{"java", "javac"} {
-		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("%s is not installed (Debian package openjdk-17-jdk-headless)", program)
-		}
-	}
+	testtool.Need(t, "java", "javac")
 	_, here, _, _ := runtime.Caller(0)
 	out, err := exec.Command(filepath.Join(filepath.Dir(here), "../../hack/jars"), pom).Output()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testjava"
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/request"
@@ -34,16 +35,8 @@ func aiocoap(t *testing.T) []string {
 
 func californium(t *testing.T) []string {
 	t.Helper()
-	testtool.Need(t, "java", "javac")
-	out, err := exec.Command("../../../../hack/jars", "testdata/californium.xml").Output()
-	if err != nil {
-		t.Skipf("the jars of Californium cannot be fetched (hack/jars): %v", err)
-	}
-	libraries, classes := filepath.Join(strings.TrimSpace(string(out)), "lib", "*"), t.TempDir()
-	if out, err := exec.Command("javac", "-J-XX:TieredStopAtLevel=1", "-d", classes, "-cp", libraries, "testdata/CaliforniumPeer.java").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", libraries + ":" + classes, "CaliforniumPeer"}
+	libraries, _ := testjava.Jars(t, "testdata/californium.xml")
+	return []string{"java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", testjava.Compile(t, libraries, "testdata/CaliforniumPeer.java"), "CaliforniumPeer"}
 }
 
 // start runs a program until the test ends, and waits until it has said a word.
