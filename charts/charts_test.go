@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -21,21 +20,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/testteam"
 )
 
 // helm of the PATH, or of the developer cluster.
 func helm(t *testing.T) string {
 	t.Helper()
-	if found, err := exec.LookPath("helm"); err == nil {
-		return found
+	found := testteam.Helm()
+	if found == "" {
+		t.Skip("no helm on the PATH: hack/cluster up builds it")
 	}
-	if cache, err := os.UserCacheDir(); err == nil {
-		if found, _ := filepath.Glob(filepath.Join(cache, "vignette", "build", "helm-*", "helm")); len(found) > 0 {
-			return found[0]
-		}
-	}
-	t.Skip("no helm on the PATH: hack/cluster up builds it")
-	return ""
+	return found
 }
 
 func render(t *testing.T, arguments ...string) string {
