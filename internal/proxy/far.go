@@ -340,11 +340,7 @@ func (f *far) failure(id frame.ID, reason request.Reason, r *refusal) []byte {
 }
 
 func (f *far) encode(out frame.Frame) []byte {
-	b, err := out.Append(nil, f.config.Compression)
-	if err != nil { // memory does not fail
-		f.log.warn("an answer cannot be compressed")
-	}
-	return b
+	return out.Append(nil, f.config.Compression)
 }
 
 // wait waits for calls under way.

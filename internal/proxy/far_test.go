@@ -42,11 +42,7 @@ func requestFrame(t *testing.T, url, body string) []byte {
 	if _, err := frame.WriteContent(&content, head, strings.NewReader(body), func() []string { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	b, err := frame.Frame{Kind: frame.Request, ID: frame.ID{1}, Deadline: time.Now().Add(20 * time.Second), Content: content.Bytes()}.Append(nil, proxyconfig.CompressionNone)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return b
+	return frame.Frame{Kind: frame.Request, ID: frame.ID{1}, Deadline: time.Now().Add(20 * time.Second), Content: content.Bytes()}.Append(nil, proxyconfig.CompressionNone)
 }
 
 func kindOf(t *testing.T, b []byte) frame.Kind {
@@ -83,10 +79,7 @@ func TestAnAcknowledgedResponseIsGoneAndItsRequestNeverRunsAgain(t *testing.T) {
 	if got := kindOf(t, f.handle(context.Background(), request)); got != frame.Response {
 		t.Fatalf("a frame of kind %v; want a response", got)
 	}
-	next, err := frame.Frame{Kind: frame.Query, ID: frame.ID{2}, Deadline: time.Now().Add(time.Minute), Acknowledged: []frame.ID{{1}, {9}}}.Append(nil, proxyconfig.CompressionNone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := frame.Frame{Kind: frame.Query, ID: frame.ID{2}, Deadline: time.Now().Add(time.Minute), Acknowledged: []frame.ID{{1}, {9}}}.Append(nil, proxyconfig.CompressionNone)
 	f.wait()
 	if f.handle(context.Background(), next); f.store.Used() != 0 {
 		t.Errorf("%d bytes are kept of an acknowledged response; want none", f.store.Used())

@@ -332,10 +332,7 @@ func (n *near) exchange(e *entry, out frame.Frame) (answer frame.Frame, err erro
 			n.addAcknowledged(acknowledged...)
 		}
 	}()
-	b, err := out.Append(nil, n.config.Compression)
-	if err != nil {
-		return answer, err
-	}
+	b := out.Append(nil, n.config.Compression)
 	if out.Kind == frame.Request && !e.counted {
 		e.counted = true
 		n.metrics.carried(toFar, len(out.Content), len(b))

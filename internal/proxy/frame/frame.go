@@ -76,7 +76,7 @@ const MaxAcknowledged = 16
 var errFrame = errors.New("the frame is malformed, or of another version of the proxy")
 
 // Append adds the frame to dst. Content is compressed if that makes it smaller.
-func (f Frame) Append(dst []byte, compression string) ([]byte, error) {
+func (f Frame) Append(dst []byte, compression string) []byte {
 	dst = append(append(dst, byte(f.Kind)), f.ID[:]...)
 	switch f.Kind {
 	case Request, Query:
@@ -86,16 +86,16 @@ func (f Frame) Append(dst []byte, compression string) ([]byte, error) {
 			dst = append(dst, id[:]...)
 		}
 		if f.Kind == Query {
-			return dst, nil
+			return dst
 		}
 	case Unknown:
-		return dst, nil
+		return dst
 	case Busy:
-		return append(dst, f.Text...), nil
+		return append(dst, f.Text...)
 	case Failure:
 		dst = append(append(dst, byte(len(f.Reason))), f.Reason...)
 	}
-	return appendCompressed(dst, f.Content, compression), nil
+	return appendCompressed(dst, f.Content, compression)
 }
 
 // Parse reads a frame, whose content may have up to limit bytes. The frame's content may share memory with b.
