@@ -72,15 +72,15 @@ func hasRealtimePriority(t *testing.T, run plannedRun) bool {
 	return true
 }
 
-// isComplete wants every publisher to have triggered all its messages, and nothing to be missing but messages that a node without a
-// way to the broker could not send.
+// isComplete wants every publisher to have triggered all its messages, and nothing to be missing but what links without a way make:
+// messages that were not sent, and frames that still waited when the drain ended.
 func isComplete(t *testing.T, run plannedRun, results runapi.Results) {
 	t.Helper()
 	if triggered, offered := results.Messages.Counted(); triggered != run.messages || offered != run.messages {
 		t.Errorf("%s: %d messages triggered, %d deliveries offered; want %d of each, for one subscriber", run.Name, triggered, offered, run.messages)
 	}
 	for _, gap := range results.Gaps {
-		if strings.Contains(gap.Reason, "were triggered but never sent") {
+		if strings.Contains(gap.Reason, "were triggered but never sent") || strings.Contains(gap.Reason, "were still queued when the drain ended") {
 			continue
 		}
 		t.Errorf("%s: %s %s is missing: %s", run.Name, gap.What, gap.Node, gap.Reason)
