@@ -59,7 +59,7 @@ SEQUENTIAL := ./operators/experiment ./internal/validate ./internal/scenario ./i
 	./internal/radio/link ./internal/radio/phy ./internal/radio/tdma ./docs ./hack/dashboards ./hack/plots ./hack/studies
 # Exceptions: the manager, which API_SERVER_TESTS run with the detector, and tests of which several run at once that share nothing.
 CONCURRENT_TESTS := operators/experiment/apiserver_test.go|operators/experiment/sweep_world_test.go|hack/studies/campaigns_test.go
-# Tests with tight limits of time. They mostly wait, so two packages run at once. Beside anything else they fail for what it takes.
+# Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
 REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue ./internal/traffic
 # Tests in real time that start an API server and a manager.
 API_SERVER_TESTS := OnARealAPIServer
@@ -70,8 +70,8 @@ WITH_RACE_DETECTOR := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 hack/gotest pkgname
 test-unit: ## Unit and integration tests of the Go module's concurrent packages, with the race detector
 	hack/python -c '' # clients of others that some tests hold ours against
 	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME) $(SEQUENTIAL))") && $(WITH_RACE_DETECTOR) -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # the longest first, so that it ends beside the others
-	$(WITH_RACE_DETECTOR) -p 2 -parallel 4 ./internal/radiod/worker $(REAL_TIME)
-	$(WITH_RACE_DETECTOR) -p 3 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
+	$(WITH_RACE_DETECTOR) -p 1 $(REAL_TIME)
+	$(WITH_RACE_DETECTOR) -p 1 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
 
 .PHONY: test-sequential
 test-sequential: ## Those of the other packages: also kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
