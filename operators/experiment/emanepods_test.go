@@ -3,7 +3,6 @@ package experiment
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -202,18 +201,6 @@ func TestNodesThatMoveWithinReachOfTheirSlotsRun(t *testing.T) {
 	if accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted); accepted.Message != "every reference is valid" {
 		t.Errorf("accepted with %q; want no doubt about distances that are known", accepted.Message)
 	}
-}
-
-func TestALiveChangeToSlotsOutOfTheNodesReachDoesNotApply(t *testing.T) {
-	w := slotted(t, "4us")
-	w.untilAfterT0(time.Second)
-	n := w.emaneNetwork()
-	schedule := fmt.Sprintf(`<emane-tdma-schedule><structure frames="1" slots="1" slotoverhead="0" slotduration="10000" bandwidth="1000000"/>
-<multiframe frequency="300M" power="0" class="0" datarate="1M"><frame index="0"><slot index="0" nodes="%d"/></frame></multiframe></emane-tdma-schedule>`, n.Spec.Members[0].NEM)
-	change := w.change("short", v1alpha1.RadioChange{Network: n.Spec.Network, Schedule: schedule})
-	w.step()
-	w.wantCondition(change, "False Invalid: spec.changes[0].schedule")
-	w.wantCondition(change, "km apart at 0s, and EMANE drops bursts that fill their slots beyond 0.1 km with a later schedule")
 }
 
 func TestAnExperimentWaitsForAScenarioWhoseDistancesItNeeds(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -266,6 +267,8 @@ func (w *world) text(value any) string {
 
 var (
 	timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`)
+	// nanosecondsPattern is a time of this century in nanoseconds since 1970.
+	nanosecondsPattern = regexp.MustCompile(`\b[12]\d{18}\b`)
 	// secretPattern is the number of a guest's Secret, which follows from the run's UID.
 	secretPattern = regexp.MustCompile(`-guest-[0-9a-f]{8}`)
 	uidPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
@@ -278,6 +281,11 @@ func (w *world) normal(text string) string {
 		moment, err := time.Parse(time.RFC3339Nano, at)
 		w.must(err)
 		return "+" + moment.Sub(w.began).String()
+	})
+	text = nanosecondsPattern.ReplaceAllStringFunc(text, func(at string) string {
+		nanoseconds, err := strconv.ParseInt(at, 10, 64)
+		w.must(err)
+		return "+" + time.Unix(0, nanoseconds).Sub(w.began).String()
 	})
 	return uidPattern.ReplaceAllString(secretPattern.ReplaceAllString(text, "-guest-N"), "UID")
 }

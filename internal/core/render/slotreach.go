@@ -67,8 +67,7 @@ type slottedNetwork struct {
 	unplaced bool
 }
 
-// slottedNetworks finds them in a spec, after further changes.
-func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario, further ...v1alpha1.RadioChange) (found []slottedNetwork) {
+func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario) (found []slottedNetwork) {
 	for i, network := range spec.Networks {
 		waveform, known := waveforms[network.Name]
 		if !known || network.Engine != v1alpha1.EngineEMANE {
@@ -81,13 +80,7 @@ func slottedNetworks(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavefo
 		for _, node := range nodes {
 			rendered.Members = append(rendered.Members, v1alpha1.Member{Node: node.Name, Group: node.Group, NEM: node.NEM})
 		}
-		changes := Changes(&v1alpha1.Experiment{Spec: *spec}, network.Name)
-		for _, change := range further {
-			if change.Network == network.Name {
-				changes = append(changes, v1alpha1.TimedRadioChange{RadioChange: change})
-			}
-		}
-		if n.setReach(rendered, antennas, changes) {
+		if n.setReach(rendered, antennas, Changes(&v1alpha1.Experiment{Spec: *spec}, network.Name)) {
 			found = append(found, n)
 		}
 	}
@@ -157,19 +150,6 @@ func checkSlotReach(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavefor
 	for _, n := range slottedNetworks(spec, t, waveforms, s) {
 		if wrong := n.tooFar(s); wrong != "" {
 			errs = append(errs, field.Invalid(n.path.Child("engine"), n.engine, wrong))
-		}
-	}
-	return errs
-}
-
-// CheckLaterSchedule finds nodes that are too far apart for the slots of a schedule that a LiveChange brings.
-func CheckLaterSchedule(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, s *Scenario, change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
-	if change.Schedule == "" {
-		return nil
-	}
-	for _, n := range slottedNetworks(spec, t, waveforms, s, change) {
-		if wrong := n.tooFar(s); wrong != "" && n.Network == change.Network {
-			errs = append(errs, field.Invalid(path.Child("schedule"), "", wrong))
 		}
 	}
 	return errs

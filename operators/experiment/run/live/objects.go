@@ -212,11 +212,7 @@ func checkChange(s *scope.Scope, c *v1alpha1.LiveChange) outcome {
 	return checkLiveObject(s, takesChanges(s), func() (errs field.ErrorList) {
 		for i, change := range c.Spec.Changes {
 			path := field.NewPath("spec", "changes").Index(i)
-			wrong := render.CheckChange(s.Topology, change, path)
-			if len(wrong) == 0 {
-				wrong = render.CheckLaterSchedule(&s.Experiment.Spec, s.Topology, s.Waveforms, s.Scenario, change, path)
-			}
-			errs = append(errs, wrong...)
+			errs = append(errs, render.CheckChange(s.Topology, change, path)...)
 		}
 		if len(errs) > 0 {
 			return errs
