@@ -184,6 +184,15 @@ def test_own_positions_are_no_picture(tmp_path):
     assert analysis.reports["received"].to_list() == [T0 + (10 * i + 3) * SECOND for i in range(6)]
 
 
+def test_positions_of_nodes_that_nobody_else_receives_are_reports_without_a_picture(tmp_path):
+    lab = Lab(tmp_path).node("veh", {"name": "bft", "topic": "/{}"}, {"name": "picture", "topics": ["#"]}, group="alpha")
+    lab.event("veh/bft", "triggered", 2.0, "m0", "/veh/bft", position=[58.0, 8.0, 20.0]).event("veh/bft", "sent", 2.001, "m0", "/veh/bft")
+    lab.event("veh/picture", "received", 2.1, "m0", "/veh/bft")
+    analysis = analyse(lab.write())
+    assert analysis.results["messages"]["received"] == 1
+    assert "picture" not in analysis.results
+
+
 def test_positions_are_in_the_tables_plots_and_report(tmp_path):
     analysis = analyse(convoy(tmp_path / "run").write())
     outputs.write(analysis, tmp_path / "run" / "results")

@@ -6,6 +6,7 @@ as for the radios.
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import polars as pl
@@ -142,7 +143,7 @@ def _sampled(run: Run, matching: Matching, reports: pl.DataFrame, truth: dict) -
     end = (run.measure_end - run.t0) // 10**9
     step = max(1, -(-len(starts) * max(end, 1) // MAX_SAMPLES))
     found = []
-    for start, stop in zip(starts, [*starts[1:], len(of)], strict=True):
+    for start, stop in pairwise([*starts, len(of)]):
         subscriber, node = run.instances[subscribers[start]], run.instances[of[start]]
         if node.reported in truth:
             part = {name: column[start:stop] for name, column in columns.items()}
