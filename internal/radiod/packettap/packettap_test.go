@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 // frame as a tap got it.
@@ -69,7 +70,22 @@ func newCable(t *testing.T) *cable {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// The kernel finds out later that the cable is whole. Until then it drops what is sent.
+	testtool.Eventually(t, "both ends have a carrier", func() bool { return c.isUp(t, c.near, "near0") && c.isUp(t, c.far, "far0") })
 	return c
+}
+
+func (c *cable) isUp(t *testing.T, namespace *os.File, name string) (isUp bool) {
+	t.Helper()
+	err := netns.Do(namespace, func() error {
+		link, err := netlink.LinkByName(name)
+		isUp = err == nil && link.Attrs().OperState == netlink.OperUp
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return isUp
 }
 
 func up(name string) error {
@@ -125,6 +141,11 @@ func TestATapGetsAllFramesInOrderWithTheirDirectionAndTime(t *testing.T) {
 	start := clock.Monotonic()
 	send(t, c.near, "near0", 0, 500, 900)
 	send(t, c.far, "far0", 500, 300, 60)
+	testtool.Eventually(t, "all frames have crossed the cable, on whatever processor", func() bool {
+		c.lock.Lock()
+		defer c.lock.Unlock()
+		return len(r.frames)+int(r.missed) >= 800
+	})
 	end := clock.Monotonic()
 	w.SetTap(nil)
 	send(t, c.near, "near0", 800, 10, 60)
