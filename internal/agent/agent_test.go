@@ -560,15 +560,22 @@ func TestAnAppThatDrainsGoesOnUntilTheRunIsFinished(t *testing.T) {
 // slowToEnd takes a second to end while it drains.
 const slowToEnd = `trap : USR1; trap 'sleep 1; exit 0' TERM; echo up; while :; do sleep 0.05; done`
 
-func TestInstancesThatDrainEndTogetherWhenTheyAreRestarted(t *testing.T) {
-	t.Parallel()
+// startDraining starts so many instances that are slow to end, and has them stopped 1.5 s later.
+func startDraining(t *testing.T, count int) *fakeServer {
+	t.Helper()
 	s := newFakeServer(t)
-	n := newNode(t, s, slowToEnd, slowToEnd, slowToEnd, slowToEnd)
+	n := newNode(t, s, slices.Repeat([]string{slowToEnd}, count)...)
 	n.config.StopGraceSeconds, n.config.DrainOnStop = 30, true
 	n.run()
 	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
-	waitFor(t, "up", func() bool { return s.log("stdout-4.log") == "up\n" })
+	waitFor(t, "up", func() bool { return s.log(fmt.Sprintf("stdout-%d.log", count)) == "up\n" })
 	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
+	return s
+}
+
+func TestInstancesThatDrainEndTogetherWhenTheyAreRestarted(t *testing.T) {
+	t.Parallel()
+	s := startDraining(t, 4)
 	s.arm("a3", runapi.VerbStart, 1500*time.Millisecond)
 	started := func() []runapi.AgentEvent {
 		return slices.DeleteFunc(s.event(t, eventStarted), func(e runapi.AgentEvent) bool { return e.ActionID != "a3" })
@@ -581,13 +588,7 @@ func TestInstancesThatDrainEndTogetherWhenTheyAreRestarted(t *testing.T) {
 
 func TestInstancesThatDrainEndBeforeTheNextStart(t *testing.T) {
 	t.Parallel()
-	s := newFakeServer(t)
-	n := newNode(t, s, slowToEnd, slowToEnd)
-	n.config.StopGraceSeconds, n.config.DrainOnStop = 30, true
-	n.run()
-	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
-	waitFor(t, "up", func() bool { return s.log("stdout-2.log") == "up\n" })
-	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
+	s := startDraining(t, 2)
 	s.arm("a3", runapi.VerbStart, 6*time.Second)
 	waitFor(t, "the second start", func() bool { return s.lastReport().ExecutedActions == 3 })
 	waitFor(t, "its events", func() bool { return len(s.event(t, eventStarted)) == 4 })
