@@ -113,21 +113,26 @@ func valueOf(name corev1.ResourceName, quantity resource.Quantity) int64 {
 // DemandOf is the demand of an experiment's nodes, its workflow, and EMANE's pods for it, before defaults. EMANE's are in the
 // platform's namespace: they take room on hosts, and nothing of the quota.
 func (s *ResourceKinds) DemandOf(nodes, emane []*corev1.Pod) *Demand {
-	counted := append(slices.Clip(nodes), WorkflowPod())
-	d := s.DemandOfPods(append(slices.Clip(counted), emane...))
-	d.Claim, d.emanePods = s.DemandOfPods(counted).Claim, int64(len(emane))
-	return d
+	return s.demandOf(append(slices.Clip(nodes), WorkflowPod()), emane)
 }
 
 // HasEMANE reports whether EMANE's pods are in the demand.
 func (d *Demand) HasEMANE() bool { return d != nil && d.emanePods > 0 }
 
 // DemandOfPods is the demand of these pods alone.
-func (s *ResourceKinds) DemandOfPods(pods []*corev1.Pod) *Demand {
-	d := &Demand{}
-	for _, pod := range pods {
+func (s *ResourceKinds) DemandOfPods(pods []*corev1.Pod) *Demand { return s.demandOf(pods, nil) }
+
+func (s *ResourceKinds) demandOf(claiming, emane []*corev1.Pod) *Demand {
+	d := &Demand{emanePods: int64(len(emane))}
+	add := func(pod *corev1.Pod) {
 		d.Shapes = append(d.Shapes, Shape{Count: 1, Each: s.requested(Requests(&pod.Spec))})
+	}
+	for _, pod := range claiming {
+		add(pod)
 		d.Claim = d.Claim.plus(ClaimOf(&pod.Spec), 1)
+	}
+	for _, pod := range emane {
+		add(pod)
 	}
 	d.complete()
 	return d
