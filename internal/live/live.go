@@ -47,8 +47,8 @@ type message struct {
 	next int32
 	// seen is where the bits of its subscribers begin.
 	seen int32
-	// ambiguous: another instance sent the same id to the same topic, or it was sent after the end of the drain. Its deliveries do not count.
-	ambiguous bool
+	// uncounted: another instance sent the same id to the same topic, or it was sent after the end of the drain. Its deliveries do not count.
+	uncounted bool
 }
 
 // arrival of a message that is not known yet.
@@ -157,8 +157,8 @@ func (t *Tally) Plan(plan runapi.Plan) {
 func (t *Tally) takeBackSent() {
 	for _, g := range []*generation{t.current, t.before} {
 		for i := range g.messages {
-			if m := &g.messages[i]; m.sent > t.end && !m.ambiguous {
-				m.ambiguous = true // it counts no more
+			if m := &g.messages[i]; m.sent > t.end && !m.uncounted {
+				m.uncounted = true
 				t.streams[m.stream].expecting--
 			}
 		}
@@ -285,7 +285,7 @@ func (t *Tally) addSent(index int, id uint64, r *messagelog.Record) {
 	}
 	t.rotate()
 	g := t.current
-	m := message{sent: r.TimeNanoseconds, stream: number, next: -1, seen: int32(len(g.seen)), ambiguous: ambiguous}
+	m := message{sent: r.TimeNanoseconds, stream: number, next: -1, seen: int32(len(g.seen)), uncounted: ambiguous}
 	if other, known := g.byID[id]; known {
 		m.next = other
 	}
@@ -305,10 +305,10 @@ func (t *Tally) resolveSameID(id uint64, index int, topic string) (ambiguous, re
 			return false
 		}
 		ambiguous = true
-		if m.ambiguous {
+		if m.uncounted {
 			return false
 		}
-		m.ambiguous = true
+		m.uncounted = true
 		s.expecting--
 		for slot := range s.subscribers {
 			if g.seen[int(m.seen)+slot/64]&(1<<(slot%64)) != 0 {
@@ -368,7 +368,7 @@ func (t *Tally) addReceived(id uint64, a arrival) {
 		if a.topic != "" && a.topic != s.topic && !(expected && a.topic == s.subscribers[slot].receivedTopic) {
 			return false
 		}
-		if matched = true; expected && !m.ambiguous {
+		if matched = true; expected && !m.uncounted {
 			t.countArrival(g, m, slot, a.ts)
 		}
 		return true
