@@ -44,9 +44,7 @@ func Serve(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if err := appinstance.ServeMetrics(ctx, b.metrics.Registry, config.MetricsPort); err != nil {
-		fmt.Fprintf(os.Stderr, "wsn-broker %s: %v: no metrics are served\n", config.Instance, err)
-	}
+	b.metrics.Serve(ctx, config.MetricsPort, func(text string) { fmt.Fprintf(os.Stderr, "wsn-broker %s: %s\n", config.Instance, text) })
 	fmt.Fprintf(os.Stderr, "wsn-broker %s: listens on %s\n", config.Instance, listener.Addr())
 	return b.Run(ctx, listener)
 }

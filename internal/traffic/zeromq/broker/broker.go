@@ -32,9 +32,7 @@ func Serve(ctx context.Context, path string) error {
 		return err
 	}
 	m := newMetrics(config.Instance)
-	if err := appinstance.ServeMetrics(ctx, m.Registry, config.MetricsPort); err != nil {
-		fmt.Fprintf(os.Stderr, "traffic zeromq-broker: %v: no metrics are served\n", err)
-	}
+	m.Serve(ctx, config.MetricsPort, func(text string) { fmt.Fprintf(os.Stderr, "traffic zeromq-broker: %s\n", text) })
 	return run(ctx, config, m)
 }
 
