@@ -73,7 +73,7 @@ func HexDump(content []byte) string {
 	return b.String()
 }
 
-// Of makes a capture of hex dumps, and returns its file. It skips the test where a program is missing. Options are text2pcap's.
+// Of converts hex dumps to a capture, with options of text2pcap, and returns the capture's file. Without the programs it skips the test.
 func Of(t testing.TB, dumps string, options ...string) string {
 	t.Helper()
 	testtool.Need(t, "tshark", "text2pcap")

@@ -13,23 +13,6 @@ import (
 	"vignette.dev/vignette/internal/testport"
 )
 
-// Need skips the test where a program is not installed, and returns the first one's path.
-func Need(t testing.TB, programs ...string) string {
-	t.Helper()
-	paths := make([]string, len(programs))
-	for i, program := range programs {
-		path, err := exec.LookPath(program)
-		if err != nil {
-			path, err = exec.LookPath("/usr/sbin/" + program)
-		}
-		if err != nil {
-			t.Skipf("%s is not installed (hack/test-packages)", program)
-		}
-		paths[i] = path
-	}
-	return paths[0]
-}
-
 // Broker is a real Mosquitto on a port of the loopback.
 type Broker struct {
 	Port    int
