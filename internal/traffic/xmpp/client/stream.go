@@ -136,23 +136,24 @@ func (s *stream) keepAlive() {
 
 // make creates a node once on this connection.
 func (s *stream) make(name string) {
-	s.mu.Lock()
-	known := s.created[name]
-	s.created[name] = true
-	s.mu.Unlock()
-	if !known {
-		_ = s.send(kindCreate, name, createRequest(name))
-	}
+	s.once(s.created, kindCreate, name, createRequest(name))
 }
 
 // subscribe subscribes to a node once on this connection, so that a message that matches several filters arrives once.
 func (s *stream) subscribe(name string) {
+	s.once(s.subscribed, kindSubscribe, name, subscribeRequest(name, s.jid))
+}
+
+// once sends a request for a node unless done has it. A message to the node, sent after this returns, follows the request.
+func (s *stream) once(done map[string]bool, kind byte, name string, r request) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
-	known := s.subscribed[name]
-	s.subscribed[name] = true
+	known := done[name]
+	done[name] = true
 	s.mu.Unlock()
 	if !known {
-		_ = s.send(kindSubscribe, name, subscribeRequest(name, s.jid))
+		_, _ = s.writeLocked(kind, name, r) // an error ends the stream, and serve reports it
 	}
 }
 
@@ -198,6 +199,11 @@ func (s *stream) send(kind byte, name string, r request) error {
 func (s *stream) write(kind byte, name string, r request) (time.Time, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	return s.writeLocked(kind, name, r)
+}
+
+// writeLocked is write for a caller that holds writing.
+func (s *stream) writeLocked(kind byte, name string, r request) (time.Time, error) {
 	s.ids++
 	r.ID = string(kind) + strconv.FormatUint(s.ids, 36)
 	text, err := xml.Marshal(r)

@@ -133,6 +133,8 @@ func (p *peer) waitSubscribed(t *testing.T, nodes ...string) {
 		if s == nil {
 			return false
 		}
+		s.writing.Lock() // a request that is being written is in asked after it
+		defer s.writing.Unlock()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, n := range nodes {
