@@ -274,6 +274,9 @@ var (
 	uidPattern    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 )
 
+// longestWorld is longer than any world lasts.
+const longestWorld = 24 * time.Hour
+
 // normal is a text with times relative to the world's begin, and without UIDs and the namespace's name.
 func (w *world) normal(text string) string {
 	text = strings.ReplaceAll(text, w.key.Namespace, "TEAM")
@@ -285,7 +288,11 @@ func (w *world) normal(text string) string {
 	text = nanosecondsPattern.ReplaceAllStringFunc(text, func(at string) string {
 		nanoseconds, err := strconv.ParseInt(at, 10, 64)
 		w.must(err)
-		return "+" + time.Unix(0, nanoseconds).Sub(w.began).String()
+		since := time.Unix(0, nanoseconds).Sub(w.began)
+		if since.Abs() > longestWorld {
+			return at // a seed
+		}
+		return "+" + since.String()
 	})
 	return uidPattern.ReplaceAllString(secretPattern.ReplaceAllString(text, "-guest-N"), "UID")
 }
