@@ -3,6 +3,7 @@ package render
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -186,4 +187,20 @@ func slotReachWarnings(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wave
 			"%sEMANE drops bursts that fill their slots beyond %.1f km, by their propagation delay: each further kilometre needs 3.4us more slotOverhead", when, n.reach/1000)))
 	}
 	return found
+}
+
+// CheckReachKept returns an error for changes of a running network of EMANE's that shorten its reach. The distances of its run
+// were checked against the reach before, and are not known any more.
+func CheckReachKept(before, after *v1alpha1.RadioNetworkSpec, path *field.Path) *field.Error {
+	if before.Engine != v1alpha1.EngineEMANE {
+		return nil
+	}
+	antennas := slices.ContainsFunc(before.Members, func(m v1alpha1.Member) bool { return m.AntennaProfiles })
+	reach, limited := emane.SlotReach(before, antennas)
+	shorter, _ := emane.SlotReach(after, antennas)
+	if !limited || shorter >= reach {
+		return nil
+	}
+	return field.Forbidden(path, fmt.Sprintf("with a schedule of network %s EMANE would drop bursts that fill their slots beyond %.1f km, by their propagation delay, "+
+		"and the run's distances fit %.1f km: want a slotoverhead of at least %d microseconds", before.Network, shorter/1000, reach/1000, emane.SlotOverheadFor(reach).Microseconds()))
 }

@@ -251,6 +251,9 @@ func misfits(c *v1alpha1.LiveChange, at time.Duration, network func(name string)
 		errs = append(errs, slices.DeleteFunc(render.CheckChanges(&with, path), func(e *field.Error) bool {
 			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
 		})...)
+		if short := render.CheckReachKept(network(name), &with, field.NewPath("spec", "changes")); short != nil {
+			errs = append(errs, short)
+		}
 	}
 	return errs
 }

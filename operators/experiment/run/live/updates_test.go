@@ -19,11 +19,21 @@ func slotted(changes ...v1alpha1.TimedRadioChange) *v1alpha1.RadioNetworkSpec {
 	}
 }
 
+// guarded is slotted on EMANE, which computes pathlosses from positions, with 100 us of overhead: 29.7 km.
+func guarded(engine v1alpha1.Engine) *v1alpha1.RadioNetworkSpec {
+	n := slotted()
+	n.Engine, n.Waveform.TDMA.Structure.SlotOverhead, n.Waveform.TDMA.PHY.Pathloss = engine, "100us", v1alpha1.PathlossFreeSpace
+	return n
+}
+
 func TestAChangeIsCheckedWithOthersInOrderOfTime(t *testing.T) {
 	slower := v1alpha1.DataRate("64kbit")
 	rate, schedule := v1alpha1.RadioChange{Network: "hf", Radio: &v1alpha1.RadioPatch{Rate: &slower}}, v1alpha1.RadioChange{Network: "hf", Schedule: wholeSchedule}
 	at := func(after time.Duration, change v1alpha1.RadioChange) v1alpha1.TimedRadioChange {
 		return v1alpha1.TimedRadioChange{AtNanoseconds: int64(after), RadioChange: change}
+	}
+	guard := func(microseconds string) []v1alpha1.RadioChange {
+		return []v1alpha1.RadioChange{{Network: "hf", Schedule: strings.Replace(wholeSchedule, "slotoverhead='0'", "slotoverhead='"+microseconds+"'", 1)}}
 	}
 	const now = 5 * time.Minute
 	for name, c := range map[string]struct {
@@ -38,6 +48,9 @@ func TestAChangeIsCheckedWithOthersInOrderOfTime(t *testing.T) {
 		"a rate after a schedule":                    {slotted(at(time.Minute, schedule)), []v1alpha1.RadioChange{rate}, "spec.changes[0].radio.rate: "},
 		"a schedule and a rate at once":              {slotted(), []v1alpha1.RadioChange{schedule, rate}, "spec.changes[1].radio.rate: "},
 		"beside a change that did not fit before":    {slotted(at(time.Minute, schedule), at(2*now, rate)), []v1alpha1.RadioChange{schedule}, ""},
+		"EMANE's slots with as long a guard":         {guarded(v1alpha1.EngineEMANE), guard("100"), ""},
+		"EMANE's slots with a shorter guard":         {guarded(v1alpha1.EngineEMANE), guard("50"), "want a slotoverhead of at least 100 microseconds"},
+		"our own slots with a shorter guard":         {guarded(v1alpha1.EngineNative), guard("50"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			change := &v1alpha1.LiveChange{Spec: v1alpha1.LiveChangeSpec{Changes: c.changes}}
