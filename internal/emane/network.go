@@ -121,8 +121,8 @@ type physical struct {
 
 func phyOf(spec *v1alpha1.RadioNetworkSpec, member *v1alpha1.Member) physical {
 	p := physical{PHY: *cmp.Or(spec.Waveform.PHY(), &v1alpha1.PHY{})}
-	p.Frequency = cmp.Or(p.Frequency, "2347MHz")
-	p.Bandwidth = cmp.Or(p.Bandwidth, "1MHz")
+	p.Frequency = cmp.Or(p.Frequency, v1alpha1.DefaultFrequency)
+	p.Bandwidth = cmp.Or(p.Bandwidth, v1alpha1.DefaultBandwidth)
 	p.powerDBm, p.gainDBi, p.noiseFigureDB = cmp.Or(p.TransmitPower, "0dBm").DBm(), p.AntennaGain.DBi(), cmp.Or(p.NoiseFigure, "4dB").DB()
 	for _, r := range spec.Radios {
 		for _, name := range r.Nodes {

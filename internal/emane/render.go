@@ -285,7 +285,7 @@ func noise(i v1alpha1.Interference) string {
 
 func (p *Process) rfpipe(w *v1alpha1.WaveformSpec) []parameter {
 	return []parameter{
-		{"datarate", integer(cmp.Or(w.RFPipe.Rate, "1Mbit").BitsPerSecond()), "rate"}, {"delay", decimal(w.RFPipe.Delay.Std().Seconds()), "delay"},
+		{"datarate", integer(cmp.Or(w.RFPipe.Rate, v1alpha1.DefaultRate).BitsPerSecond()), "rate"}, {"delay", decimal(w.RFPipe.Delay.Std().Seconds()), "delay"},
 		{"jitter", decimal(w.RFPipe.Jitter.Std().Seconds()), "jitter"}, {"enablepromiscuousmode", "off", ""}, {"flowcontrolenable", "off", ""},
 		{"pcrcurveuri", p.pcrURI(), "pcr"}}
 }

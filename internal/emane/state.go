@@ -95,7 +95,7 @@ func StateAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) (*State, error) 
 		p := phyOf(spec, &spec.Members[i])
 		r.PowerDBm, r.GainDBi, r.Silent = p.powerDBm, p.gainDBi, spec.Silent
 		if w := spec.Waveform.RFPipe; w != nil {
-			r.RateBitsPerSecond = uint64(cmp.Or(w.Rate, "1Mbit").BitsPerSecond())
+			r.RateBitsPerSecond = uint64(cmp.Or(w.Rate, v1alpha1.DefaultRate).BitsPerSecond())
 			r.Delay, r.Jitter = w.Delay.Std(), w.Jitter.Std()
 		}
 	}

@@ -45,7 +45,7 @@ func twoRayRange(t *topology.Topology, network v1alpha1.Network, p *v1alpha1.PHY
 	var span propagation.TwoRayRange
 	for i, a := range antennas {
 		for _, b := range antennas[:i] {
-			span.Add(geo.Distance(a, b), a.Altitude, b.Altitude, cmp.Or(p.Frequency, "2347MHz").Hertz())
+			span.Add(geo.Distance(a, b), a.Altitude, b.Altitude, cmp.Or(p.Frequency, v1alpha1.DefaultFrequency).Hertz())
 		}
 	}
 	return &span

@@ -37,6 +37,13 @@ const (
 	PathlossTwoRay    PathlossSource = "TwoRay"
 )
 
+// Defaults of radios, for specs that no API server has completed. They are those of the fields below.
+const (
+	DefaultFrequency Frequency = "2347MHz"
+	DefaultBandwidth Frequency = "1MHz"
+	DefaultRate      DataRate  = "1Mbit"
+)
+
 // PHY is the physical layer of a radio: received power is transmitPower + both antennas' gains - pathloss; what lies below
 // the sensitivity, -174 dBm/Hz + noiseFigure + 10·log10(bandwidth), is not received at all, and a frame above it by its
 // SINR over the packet completion rate (PCR) curve. Semantics and defaults are those of EMANE's physical layer.
