@@ -96,6 +96,7 @@ func (h *routingHeard) counted() (hellos, tcs map[netip.Addr]int) {
 }
 
 func TestEachRadioNetworkOfAHybridHasItsOwnRates(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	route(t, m)
 	networks := []*v1alpha1.RadioNetwork{

@@ -30,6 +30,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
+// Tests of routing mostly wait, and have limits of a minute. So two of them run at a time, after all others.
+
 // chain is a network in which each node receives only the next one.
 func chain(protocol v1alpha1.RoutingProtocol, pods ...string) *v1alpha1.RadioNetwork {
 	n := networkOf("run", "vhf", pods...)
@@ -131,8 +133,10 @@ func alter(t *testing.T, m *Manager, n *v1alpha1.RadioNetwork, change func(*v1al
 var four = []string{"pod-1", "pod-2", "pod-3", "pod-4"}
 
 func TestNodesOutOfRangeReachEachOtherOverOthers(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []v1alpha1.RoutingProtocol{v1alpha1.RoutingOLSRv2, v1alpha1.RoutingOLSRv1} {
 		t.Run(string(protocol), func(t *testing.T) {
+			t.Parallel()
 			m := newManager(t)
 			route(t, m)
 			n := chain(protocol, four...)
@@ -170,6 +174,7 @@ func routedChain(t *testing.T, r radiodBed) (m *Manager, stop func(), pods []*po
 }
 
 func TestRoutesOutliveTheWorkerAndNothingIsLostButInTheGap(t *testing.T) {
+	t.Parallel()
 	r := newRadiod(t)
 	m, stop, pods := routedChain(t, r)
 	at := pods[3].listenUDP(t, "198.18.9.4:7000")
@@ -214,6 +219,7 @@ func watchRoutes(t *testing.T, p *pod, want map[string]string, runs func() bool)
 }
 
 func TestASilentRadioHasItsRouterSilent(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	route(t, m)
 	n := rfNetwork(four[:2]...)
@@ -240,6 +246,7 @@ func TestASilentRadioHasItsRouterSilent(t *testing.T) {
 }
 
 func TestARadioSilentOnOneOfTwoNetworksLeavesTheOther(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	route(t, m)
 	narrow, wide := rfNetwork("pod-1", "pod-2"), rfNetwork("pod-1", "pod-2")
@@ -280,8 +287,10 @@ func TestARadioSilentOnOneOfTwoNetworksLeavesTheOther(t *testing.T) {
 }
 
 func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
+	t.Parallel()
 	for _, protocol := range []v1alpha1.RoutingProtocol{v1alpha1.RoutingOLSRv2, v1alpha1.RoutingOLSRv1, v1alpha1.RoutingStatic, v1alpha1.RoutingBabel} {
 		t.Run(string(protocol), func(t *testing.T) {
+			t.Parallel()
 			if _, err := exec.LookPath("babeld"); err != nil && protocol == v1alpha1.RoutingBabel {
 				t.Skip("babeld is not installed (Debian's package of that name)")
 			}
@@ -344,6 +353,7 @@ func rfNetwork(pods ...string) *v1alpha1.RadioNetwork {
 }
 
 func TestANodeOfTwoNetworksForwardsBetweenThem(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	route(t, m)
 	vhf := networkOf("run", "vhf", "pod-1", "pod-2")
@@ -373,6 +383,7 @@ func TestANodeOfTwoNetworksForwardsBetweenThem(t *testing.T) {
 }
 
 func TestPacketsTakeTheTopologyOfTheirDSCP(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	route(t, m)
 	const bulkDSCP = 10
@@ -463,6 +474,7 @@ func (p *pod) hopsOfDatagram(t *testing.T, address string, dscp int, at *net.UDP
 }
 
 func TestTroubleOfARouterIsInTheStatus(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	n := chain(v1alpha1.RoutingOLSRv2, "pod-1")
 	set(t, m, n)
@@ -484,6 +496,7 @@ func TestTroubleOfARouterIsInTheStatus(t *testing.T) {
 }
 
 func TestStaticRoutesAreSetAndFollowTheSpec(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	route(t, m)
 	n := chain(v1alpha1.RoutingStatic, four[:3]...)
@@ -500,6 +513,7 @@ func TestStaticRoutesAreSetAndFollowTheSpec(t *testing.T) {
 }
 
 func TestRoutesAndBytesOfRoutingAreInTheRadioLog(t *testing.T) {
+	t.Parallel()
 	m := newManager(t)
 	route(t, m)
 	pods := attachAll(t, m, chain(v1alpha1.RoutingOLSRv2, four[:3]...), four[:3]...)
@@ -550,6 +564,7 @@ vignette_radio_routing_routes{experiment="exp",namespace="team",network="vhf",no
 }
 
 func TestBabelRoutesWhereItIsInstalled(t *testing.T) {
+	t.Parallel()
 	testtool.Need(t, "babeld")
 	r := newRadiod(t)
 	m, _ := r.worker(t)
