@@ -210,7 +210,7 @@ docs: ## Build the documentation as a site into bin/site, with search, for use w
 	hack/python --lock hack/tools/requirements.lock hack/site/build.py
 
 .PHONY: pictures
-pictures: ## Draw the pictures of the documentation anew (takes chromium)
+pictures: ## Redraw the pictures of the documentation (takes chromium)
 	go run ./hack/plots
 	go test -count=1 ./internal/cli -run Picture -update
 	hack/python -m pytest -q analysis/tests/test_pictures.py --update

@@ -20,7 +20,7 @@ def test_counters_that_begin_anew_go_on(pair):
     pair.sample("nor", 0.0, 0).sample("nor", 30.0, 6000).sample("nor", 31.0, 100).sample("nor", 60.0, 1100)
     results = analyse(pair.write()).results
     assert results["networks"][0]["bytesPerSecond"] == 7100 / 60
-    assert "began anew" in gap(results, "radio samples of nor on wan")["reason"]
+    assert "began at 0 again" in gap(results, "radio samples of nor on wan")["reason"]
 
 
 def test_samples_that_do_not_cover_the_measurement_are_gaps(pair):

@@ -1,4 +1,4 @@
-"""The pictures of README and documentation that come from a real run of E4. --update draws them anew."""
+"""The pictures of README and documentation that come from a real run of E4. --update redraws them."""
 
 import io
 import json

@@ -244,7 +244,7 @@ def check_quantiles(found: dict | None, ordered: list[int]) -> None:
 
 def check_confidence(found: dict, counts: dict, delays: list[int], random_numbers) -> None:
     assert found["level"] == 0.95
-    # What the interval is worth, test_statistics tells; here, that it is of these values.
+    # test_statistics tests the interval; this, that it is of these values.
     interval = median_interval(delays, random_numbers)
     assert found["medianSeconds"] == (interval and pytest.approx({"low": interval[0] / 1e9, "high": interval[1] / 1e9}))
     interval = mean_interval(delays)

@@ -1,7 +1,7 @@
 import type { Page, Route } from "@playwright/test";
 import { readFileSync } from "node:fs";
 
-/** A run with 24 nodes that move over hills, for tests of the map. What it is asked for is kept. */
+/** A run with 24 nodes that move over hills, for tests of the map. It keeps the requests that it gets. */
 export interface MapWorld {
   /** bodies of what was sent to create LiveChanges, Scenarios and ConfigMaps; dry runs too. */
   created: { path: string; dryRun: boolean; body: { spec?: { changes?: { jammer?: { position?: unknown } }[] } } }[];

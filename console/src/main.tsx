@@ -14,7 +14,7 @@ import { theme } from "./theme/theme";
 const queries = new QueryClient({
   defaultOptions: {
     queries: {
-      // What was refused once is refused again; only silence is worth another try.
+      // A refusal would come again; only silence is worth another try.
       retry: (count, error) => count < 2 && !(error instanceof Refusal && error.status >= 400 && error.status < 500),
       staleTime: 5_000,
     },

@@ -27,7 +27,7 @@ func experiment() dashboard {
 }
 
 func headline() []panel {
-	share := number("Delivered", "percentunit", "Deliveries between nodes that have arrived, of those offered so far; what is on its way, or was never sent, counts as not arrived.", 6,
+	share := number("Delivered", "percentunit", "Deliveries between nodes that have arrived, of those offered so far; messages on their way, or never sent, count as not arrived.", 6,
 		`experiment:vignette_delivered:ratio{`+ofRun+`}`, "of the whole run")
 	share.steps = goodShares
 	phase := number("Phase", "none", "Where the run is on its way.", 6, `vignette_experiment_info{`+ofRun+`}`, "{{phase}}")

@@ -1,6 +1,6 @@
 """Holds dashboards against Grafana's published schema: python schema.py FILE…
 
-Grafana's foundation SDK has types made from that schema. What they do not know is lost when they read a dashboard and write it again.
+Grafana's foundation SDK has types made from that schema. Fields that they do not know are lost when they read and write a dashboard.
 """
 
 import json

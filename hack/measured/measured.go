@@ -5,7 +5,7 @@
 //	go run ./hack/measured NAME.json...
 //
 // Runs become docs/measurements/studies/NAME.json, in the form of the results API, and its README.md. Campaigns become files in the folder
-// campaigns there, and its README.md. What has the name of an earlier one replaces it. Without files it writes only the pages.
+// campaigns there, and its README.md. One with the name of an earlier one replaces it. Without files it writes only the pages.
 package main
 
 import (

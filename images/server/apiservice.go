@@ -71,7 +71,7 @@ func frontProxy(ctx context.Context, client kubernetes.Interface) (authenticator
 	}
 	headers := headerrequest.NewRequestHeaderAuthRequestController(frontConfigMap, frontNamespace, client, "requestheader-username-headers",
 		"requestheader-uid-headers", "requestheader-group-headers", "requestheader-extra-headers-prefix", "requestheader-allowed-names")
-	// What cannot be read now is read later: until then nobody has access.
+	// A failed read is repeated later: until then nobody has access.
 	for _, err := range []error{authority.RunOnce(ctx), headers.RunOnce(ctx)} {
 		if err != nil {
 			slog.Error("users have no access yet: the API server's front-proxy configuration could not be read", "error", err)

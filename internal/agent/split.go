@@ -31,7 +31,7 @@ type splitter struct {
 	// line is the beginning of a line that may be an event. Other lines are forwarded at once, and plain is set until their end.
 	line  []byte
 	plain bool
-	// What was reported already; each is reported once.
+	// Reports that were made already; each is made once.
 	reportedStamped, reportedInvalid, reportedFull bool
 }
 

@@ -21,8 +21,8 @@ func newDoctor(t *target, version string) *cobra.Command {
 		Short: "Check what a cluster, or this machine, lacks for the platform",
 		Long: "doctor checks what the cluster lacks for the platform and for you: versions, Multus, Argo Workflows, the\n" +
 			"folder of CNI plugins, storage, the platform's own parts, clocks, your rights. Each line that is not ok says what to do.\n" +
-			"It changes nothing. What you may not read is unknown. With --local, or without a configured cluster, it checks what\n" +
-			"this machine lacks for make demo. The exit code is 1 if something that is needed is missing.",
+			"It changes nothing, and cannot tell about objects that you may not read. With --local, or without a configured cluster,\n" +
+			"it checks what this machine lacks for make demo. The exit code is 1 if something that is needed is missing.",
 		Example: "  vignette doctor\n" +
 			"  vignette doctor -n team-nor -o json\n" +
 			"  vignette doctor --local",

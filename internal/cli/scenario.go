@@ -69,7 +69,7 @@ func newInspect() *cobra.Command {
 		Short: "Describe a scenario: platforms, duration, order of battle, hops over time, a picture",
 		Long: "inspect compiles a scenario and describes it: platforms, duration, who commands whom and who is on which network, the\n" +
 			"hops between platforms over time, and how well they are connected. Several files make one scenario, such as\n" +
-			"locations and pathloss. What is malformed is named by file and line. Two platforms are neighbours where the pathloss\n" +
+			"locations and pathloss. Errors name file and line. Two platforms are neighbours where the pathloss\n" +
 			"between them is no more than --limit.",
 		Example: "  vignette scenario inspect company1.eel\n" +
 			"  vignette scenario inspect --format anglova-csv --limit 110 pairs.csv.gz\n" +

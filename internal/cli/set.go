@@ -143,7 +143,7 @@ type assignment struct{ key, value string }
 
 func (a assignment) String() string { return a.key + "=" + a.value }
 
-// wish is what is to change of a network. What its keys mean is known once the network's model is.
+// wish is a change of a network. The network's model decides what its keys mean.
 type wish struct {
 	network, from, to string
 	assignments       []assignment
@@ -220,7 +220,7 @@ func checkEnds(c *v1alpha1.RadioChange) error {
 	case c.Silent != nil && (c.From != "" || c.To != ""):
 		return errors.New("silent is for the whole network: leave out --from and --to; for one node set transmit=false, or on a link network loss=100%")
 	case c.To != "" && (c.Radio != nil || c.Schedule != "" || c.Jammer != nil):
-		return fmt.Errorf("--to %s: what a radio sends reaches everybody in range, so that nothing of it is for some receivers alone: leave out --to", c.To)
+		return fmt.Errorf("--to %s: a radio's frames reach everybody in range, not some receivers alone: leave out --to", c.To)
 	case c.From != "" && c.Schedule != "":
 		return fmt.Errorf("--from %s: a schedule is for the whole network: leave out --from", c.From)
 	case c.From != "" && c.Jammer != nil:

@@ -62,7 +62,7 @@ func given[T any](parts []string, key string, value *T) []string {
 	return append(parts, fmt.Sprintf("%s=%v", key, *value))
 }
 
-// asPatch shows a whole model with the words of a change; what has no effect is left out.
+// asPatch shows a whole model with the words of a change; it leaves out what has no effect.
 func asPatch(l v1alpha1.LinkModel) v1alpha1.LinkPatch {
 	patch := v1alpha1.LinkPatch{Rate: l.Rate, GilbertElliott: l.GilbertElliott, Corrupt: l.Corrupt, LimitBytes: l.LimitBytes}
 	if l.Delay.Std() != 0 {
@@ -156,7 +156,7 @@ func beginnings(network v1alpha1.Network, named map[string]v1alpha1.WaveformSpec
 	return all
 }
 
-// pipeAsPatch shows an RF pipe with the words of a change; what has no effect is left out.
+// pipeAsPatch shows an RF pipe with the words of a change; it leaves out what has no effect.
 func pipeAsPatch(m v1alpha1.RFPipeModel) v1alpha1.RadioPatch {
 	patch := physicalAsPatch(m.PHY)
 	patch.Rate, patch.Frequency = notEmpty(m.Rate), notEmpty(m.PHY.Frequency)

@@ -171,7 +171,7 @@ func (w *watchedCampaign) update(ctx context.Context, now time.Time) error {
 // maxRunningShown experiments are read at each update.
 const maxRunningShown = 20
 
-// experimentsUnderWay are those of all that have not ended; what was known of them before is kept.
+// experimentsUnderWay are those of all that have not ended; it keeps what was known of them before.
 func (c *cluster) experimentsUnderWay(ctx context.Context, before []*experimentView, all []v1alpha1.Experiment, now time.Time) (views []*experimentView) {
 	for i := range all {
 		e := &all[i]

@@ -275,7 +275,7 @@ func (f *forecaster) requirementsOf(e *v1alpha1.Experiment) (requirements.Requir
 	return requirements.Of(e, render.Options{Namespace: f.platform}, templates, requirements.StartLead)
 }
 
-// ask the cluster what is free. What the user may not read stays unknown.
+// ask the cluster what is free. Objects that the user may not read stay unknown.
 func (f *forecaster) ask(ctx context.Context, kube client.Reader, p *Forecast) {
 	list := func(list client.ObjectList, what string, options ...client.ListOption) bool {
 		err := kube.List(ctx, list, options...)

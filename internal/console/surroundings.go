@@ -102,7 +102,7 @@ func (k *surroundings) missed(what string, err error) []validate.Finding {
 }
 
 // named returns the cluster's objects whose names are in a text, and warnings about what could not be read.
-// What the user may not read is as good as absent.
+// Objects that the user may not read count as absent.
 func (k *surroundings) named(ctx context.Context, text []byte) (found []*unstructured.Unstructured, warnings []validate.Finding) {
 	words := wordsOf(string(text))
 	base := "/apis/" + v1alpha1.GroupVersion.String()

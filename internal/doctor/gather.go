@@ -61,7 +61,7 @@ type gatherer struct {
 // requestTimeout for an API server that does not answer.
 const requestTimeout = 10 * time.Second
 
-// Gather the facts about a cluster. What the caller may not read is unknown.
+// Gather the facts about a cluster. Objects that the caller may not read are unknown.
 func Gather(ctx context.Context, config *rest.Config, namespace, platform, program string) Cluster {
 	c := Cluster{Server: config.Host, Namespace: namespace, Platform: platform, Program: program}
 	asked := rest.CopyConfig(config)

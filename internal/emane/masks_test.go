@@ -112,7 +112,7 @@ func TestAMaskThatIsNotThereIsRefusedWithThoseThatAre(t *testing.T) {
 	}
 }
 
-// What is accepted is written as it was meant: the file has the same masks.
+// An accepted mask is written as it was meant: the file has the same masks.
 func FuzzMasks(f *testing.F) {
 	f.Add(`<spectral-mask-manifest><mask id="1"><primary><width hz="1M" dBr="0"/></primary></mask></spectral-mask-manifest>`)
 	f.Add(`<!-- two --><spectral-mask-manifest><mask id="1"><primary><width hz="250K" dBr="-40.5"/><width hz="1" dBr="0"/></primary></mask>

@@ -13,7 +13,7 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Curves for a network without one, because EMANE requires a curve: what is at least as strong as the noise is received. EMANE's
+// Curves for a network without one, because EMANE requires a curve: signals at least as strong as the noise are received. EMANE's
 // curves have steps of 0.01 dB.
 const (
 	stepCurveRFPipe = `<pcr><table pktsize="0"><row sinr="-0.01" por="0"/><row sinr="0" por="100"/></table></pcr>`

@@ -174,7 +174,7 @@ func TestElementsDoNotNestWithoutEnd(t *testing.T) {
 	}
 }
 
-// FuzzDecode: whatever comes is decoded or refused; what is decoded can be encoded, and then comes back as it was.
+// FuzzDecode: input is decoded or refused; a decoded document can be encoded and decoded to the same.
 func FuzzDecode(f *testing.F) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 20 {

@@ -110,7 +110,7 @@ func FuzzParse(f *testing.F) {
 		}
 		first, err := Encode(c)
 		if err != nil {
-			if len(text) < MaxBytes/8 { // JSON may grow when it is written anew
+			if len(text) < MaxBytes/8 { // JSON may grow when it is written again
 				t.Fatalf("%s was read and cannot be written: %v", text, err)
 			}
 			return

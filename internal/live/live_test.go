@@ -61,7 +61,7 @@ func replay(t *testing.T, directory string, plan runapi.Plan, random *rand.Rand,
 	early := plan
 	early.MeasureEndNanoseconds = nil
 	tally.Plan(early)
-	// What is sent after the end of the drain is shipped after the plan that says when that was.
+	// Messages sent after the drain are shipped after the plan that says when it ended.
 	var late []func()
 	end := plan.T0.UnixNano() + *plan.MeasureEndNanoseconds
 	names := files[:0]

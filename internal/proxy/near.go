@@ -59,7 +59,7 @@ type entry struct {
 	// Below near.mu.
 	// handedOver: the whole request was sent once, or may have been.
 	handedOver bool
-	// loggedSent: this process logged that it was sent. What is sent later is logged as a retransmission.
+	// loggedSent: this process logged that it was sent. A later one is logged as a retransmission.
 	loggedSent bool
 	// keyed: its client may repeat it, so that the response is kept.
 	keyed               bool

@@ -35,7 +35,7 @@ type Output interface {
 // NewEngine makes an engine without networks.
 func NewEngine(output Output) *Engine { return &Engine{output: output} }
 
-// Receive takes a frame that a port's node has handed to its radio. What is due by then comes before it, at the time
+// Receive takes a frame that a port's node has handed to its radio. All that is due by then comes before it, at the time
 // now. A driver whose clock goes on meanwhile ticks first with the time of each release, so that lateness counts in
 // full. The data is only valid during the call.
 func (e *Engine) Receive(now int64, p *Port, data []byte) {

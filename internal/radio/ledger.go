@@ -41,7 +41,7 @@ func (l *Ledger) Reset(before Traffic) { *l = Ledger{base: before} }
 // or writing at that moment.
 //
 // Without the kernel's counts, one frame for each loop may be counted as lost although it has reached a
-// receiver. The same holds for frames to several receivers. What a Tallier had not tallied is not counted.
+// receiver. The same holds for frames to several receivers. Frames that a Tallier had not tallied are not counted.
 func RecoverLedgers(ledgers []*Ledger, kernel func(i int) (Traffic, error)) (lost []uint64) {
 	wrote := false
 	for i, l := range ledgers {

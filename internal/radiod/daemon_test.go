@@ -319,7 +319,7 @@ func TestAKilledDataPlaneIsReplacedAndNoCarrierDrops(t *testing.T) {
 			t.Fatal(err)
 		}
 		killed := time.Now()
-		// What was under way in the kernel may still arrive at once.
+		// Frames under way in the kernel may still arrive at once.
 		took := resumed(t, arrivals, killed.Add(20*time.Millisecond)) + 20*time.Millisecond
 		t.Logf("traffic resumed %v after the data plane was killed", took)
 		fastest = min(fastest, took)

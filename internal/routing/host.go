@@ -201,7 +201,7 @@ const (
 	// batch is the most packets of one socket before others are served.
 	batch = 16
 	// burstGap is the time after which a packet is taken to come alone, as most do. A second read would then
-	// be in vain, and epoll reports if there is more.
+	// find nothing, and epoll reports if there is more.
 	burstGap = 5 * time.Millisecond
 )
 

@@ -67,7 +67,7 @@ import (
 )
 
 // Versions of the archived records, and of results.json. A version grows if a program of the previous version would misread the
-// file; a new field does not count. Version 1 of records has no table of streams, so it cannot be analysed anew. Version 1 of
+// file; a new field does not count. Version 1 of records has no table of streams, so it cannot be analysed again. Version 1 of
 // results has no offered deliveries, and lists notes among gaps.
 const (
 	SchemaVersion  = 2

@@ -146,7 +146,7 @@ func TestASealWaitsForCapturesAndNamesWhatIsMissing(t *testing.T) {
 			reasons[gap.Node] += gap.Reason
 		}
 	}
-	// What was dropped is the analysis' to name; a file that is not there is ours.
+	// The analysis names dropped frames; the server names a missing file.
 	if len(reasons) != 1 || !strings.Contains(reasons["prt"], "all of it is archived") {
 		t.Errorf("gaps %q", reasons)
 	}

@@ -169,7 +169,7 @@ func TestEveryFileOfASealedRunHasADigestWhereItIsAskedFor(t *testing.T) {
 				t.Errorf("%s has digest %q; want %s", file.Path, file.SHA256, want)
 			}
 		}
-		if err := l.as("workflow").PutResult(context.Background(), runUID, "a.csv", strings.NewReader("written anew")); err != nil {
+		if err := l.as("workflow").PutResult(context.Background(), runUID, "a.csv", strings.NewReader("written again")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -102,5 +102,5 @@ func (b *teamScenario) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end of the body: what it stored counts by its digest.
+// end of the body: the stored bytes count by their digest.
 func (b *teamScenario) end() { b.server.scenarioUses.write(b.namespace, -b.read) }

@@ -279,7 +279,7 @@ func (g *gapFinder) agent(node string, app runapi.PlannedApp) {
 		}
 		switch incident, lost := g.gone[node]; {
 		case lost:
-			gap.Reason = fmt.Sprintf("%s: %s; what the agent had not shipped is lost", incident.What, incident.Reason)
+			gap.Reason = fmt.Sprintf("%s: %s; entries that the agent had not shipped are lost", incident.What, incident.Reason)
 		case !reported:
 			gap.Reason = "the agent never reported"
 		default:

@@ -812,7 +812,7 @@ func TestADeletionKeepsNobodyWaiting(t *testing.T) {
 		t.Errorf("state of the run while its files are deleted: %v", err)
 	}
 	if _, err := l.as("operator").PutPlan(within, examplePlan()); err != nil {
-		t.Errorf("the same run begins anew: %v", err)
+		t.Errorf("the same run begins again: %v", err)
 	}
 	if err := l.as("nor").Report(within, runapi.AgentReport{App: "bft", Phase: runapi.AgentReady}); err != nil {
 		t.Errorf("its agent reports: %v", err)

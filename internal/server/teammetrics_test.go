@@ -17,7 +17,7 @@ func TestATeamSeesItsOwnMetricsOnly(t *testing.T) {
 	l.server.metrics.registry.MustRegister(delivered)
 	delivered.WithLabelValues("team-nor", "bft").Set(1)
 	delivered.WithLabelValues("team-prt", "secret-run").Set(2)
-	// What is called like a team's in another label is not the team's.
+	// A team's name in another label does not make it the team's.
 	delivered.WithLabelValues("team-prt", "team-nor").Set(3)
 	for name, c := range map[string]struct {
 		token, query string

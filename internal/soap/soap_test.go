@@ -136,7 +136,7 @@ func FuzzMessage(f *testing.F) {
 		if err != nil || m.Body == nil {
 			return
 		}
-		// What is passed on in another envelope stays the same.
+		// Content passed on in another envelope stays the same.
 		again, err := ParseMessage(Envelope(m.SOAP, m.Header, "", string(m.Body.Standalone())))
 		if err != nil {
 			// With its children kept, there may be too many.

@@ -75,7 +75,7 @@ func matches(shown, printed string) bool {
 	return regexp.MustCompile("^" + strings.Join(parts, ".*") + "$").MatchString(printed)
 }
 
-// Excerpt is the shown text anew from what was printed: all of it, or where the page leaves lines out, the lines that are like the shown ones.
+// Excerpt is the shown text, renewed from what was printed: all of it, or where the page leaves lines out, the lines that are like the shown ones.
 // A shown line that leaves something out stays.
 func Excerpt(shown, printed string) string {
 	if !strings.Contains("\n"+shown, "\n"+anything+"\n") {

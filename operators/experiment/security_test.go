@@ -51,7 +51,7 @@ func TestCertificatesAndPasswordAreCreatedOnceBeforeTheFirstPodAndStay(t *testin
 	w.noAgents = false
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 	if diff := cmp.Diff(made[0].Data, w.secrets()[0].Data); diff != "" {
-		t.Error("they were made anew")
+		t.Error("they were made again")
 	}
 	if writes := strings.Join(w.writes, "\n"); strings.Count(writes, "Secret") != 1 {
 		t.Errorf("the Secret is written several times:\n%s", writes)

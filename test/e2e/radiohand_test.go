@@ -123,7 +123,7 @@ func changesOfRadiosAreShown(t *testing.T, namespace string) {
 func keysOfOtherModelsAreRefused(t *testing.T, namespace string) {
 	for want, arguments := range map[string][]string{
 		"network wan is of the model rfpipe, which has no loss: want one of rate, delay": {"loss=5%"},
-		"what a radio sends reaches everybody in range":                                  {"--to", "unit2", "rate=64kbit"},
+		"a radio's frames reach everybody in range":                                      {"--to", "unit2", "rate=64kbit"},
 		`"37" is not a power`: {"transmitPower=37"},
 	} {
 		if out, errs, code := vignette(t, namespace, "", append([]string{"set", "wan"}, arguments...)...); code != 1 || !strings.Contains(errs, want) {

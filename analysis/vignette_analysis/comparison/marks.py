@@ -2,7 +2,7 @@
 
 # Follows a difference that the emulation's lateness may explain.
 WITHIN = " (within lateness)"
-# What is said of a reference figure, by whether the interval covers it.
+# Words for a reference figure, by whether the interval covers it.
 COVERED = {True: "covered", False: "NOT covered", None: "no interval"}
 # Follows the label of every run that did not keep up, or is incomplete.
 MARK = "*"

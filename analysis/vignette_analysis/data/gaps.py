@@ -18,7 +18,7 @@ class Gaps:
     found: list[dict] = field(default_factory=list)
     # What a reader must know first, such as a client that never connected.
     warnings: list[dict] = field(default_factory=list)
-    # What was not asked for, or cannot be measured here. No result lacks anything by it.
+    # Not asked for, or not measurable here. No result lacks anything by it.
     notes: list[dict] = field(default_factory=list)
 
     def add(self, what: str, reason: str, node: str = "", start: float | None = None, end: float | None = None) -> None:

@@ -150,7 +150,7 @@ def _messages(run: Run, events: pl.DataFrame, topics: dict[int, str], gaps: Gaps
 
 
 def _in_time(run: Run, events: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
-    """Events of messages up to the end of the drain. What is sent later has no time to arrive."""
+    """Events of messages up to the end of the drain. Later messages have no time to arrive."""
     published = events.filter(pl.col("status").is_in(["triggered", "sent"]))
     if run.measure_end is None:
         return published

@@ -89,7 +89,7 @@ def _bytes(run: Run, log: RadioLog, network: str, node: str, rows: list[dict], g
         gaps.add(what, "the last sample came before the end of the measurement", node, run.since_t0(rows[-1]["ts"]), run.since_t0(end))
     for before, after in itertools.pairwise(rows):
         if after["bytesSent"] < before["bytesSent"] and start <= after["ts"] and before["ts"] <= end:
-            reason = "the counters began anew: what was sent between these two samples may be counted in part"
+            reason = "the counters began at 0 again: what was sent between these two samples may be counted in part"
             gaps.add(what, reason, node, run.since_t0(before["ts"]), run.since_t0(after["ts"]))
     return _at(values, end) - _at(values, start)
 

@@ -136,7 +136,7 @@ def _down(run: Run, node: str, app: dict, rows: list[dict], gaps: Gaps) -> None:
 
 _GAPS = {
     "failed": ("app {app} failed", "the agent gave the app up"),
-    "spoolFull": ("logs of {app}", "the agent's spool was full: what the app logged meanwhile is lost"),
+    "spoolFull": ("logs of {app}", "the agent's spool was full: the entries that the app logged meanwhile are lost"),
     "notArchived": ("logs of {app}", "a file in the log folder was not archived"),
     "noMessage": ("messages of {app}", "lines of standard output that were meant as message events are none, and in no figure"),
     "stamped": ("times of {app}", "its delays hold the time that its output took to the agent"),

@@ -151,7 +151,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
 
 
 def _results(run: Run, gaps: Gaps, judged: dict, computed: deliveries.Figures, networks: list[dict], found: dict) -> dict:
-    """Put the results together. What is empty in found is left out."""
+    """Put the results together. Leave out empty parts of found."""
     everything = computed.groups[0]
     return {
         "schemaVersion": SCHEMA_VERSION,

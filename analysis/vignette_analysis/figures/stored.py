@@ -72,7 +72,7 @@ def _results(path: Path) -> dict:
         raise RunError(f"{path}: {error}: analyse() computes results from a run's logs") from error
     version = results.get("schemaVersion")
     if version not in READ_VERSIONS:
-        raise RunError(f"{path}: schemaVersion {version}: this program reads up to {SCHEMA_VERSION}; analyse() computes results anew")
+        raise RunError(f"{path}: schemaVersion {version}: this program reads up to {SCHEMA_VERSION}; analyse() computes results again")
     return upgraded(results)
 
 

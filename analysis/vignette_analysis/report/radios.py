@@ -42,7 +42,7 @@ def _areas(analysis: Analysis, network: str, part: pl.DataFrame) -> Chart:
     axes = charts.Axes([(t + 0.5) * width for t in at], analysis.run.duration_seconds, times.AFTER_T0, "pairs of nodes (%)")
     alt = f"Share of pairs of nodes by hops over time on {network}; figures are in the table below."
     svg = charts.stacked(values, axes, alt, bands, marks, sequential=True)
-    caption = "Share of all ordered pairs of nodes, by the hops of the route that the one had to the other. What is left above had no route."
+    caption = "Share of all ordered pairs of nodes, by the hops of the route that the one had to the other. The rest above had no route."
     caption += (f" Averages over {width} s." if width > 1 else "") + times.about(bands, marks)
     legend = [(f"q{i}", name) for i, (name, _) in enumerate(values)]
     return Chart(f"Hops over time: {network}", svg, caption, legend, _hop_table(part, kinds))

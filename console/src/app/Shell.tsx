@@ -18,7 +18,7 @@ export function Shell() {
   const path = useRouterState({ select: (state) => state.location.pathname });
   useNewPage(path);
   const administrator = useAdministration().allowed;
-  // A page that is loaded anew forgets all that the user has seen.
+  // A reloaded page forgets all that the user has seen.
   const leaving = useMutation({
     mutationFn: logOut,
     onSuccess: () => {

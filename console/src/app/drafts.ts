@@ -1,10 +1,10 @@
 import { useEffect, useSyncExternalStore } from "react";
 import { tabStorage } from "./tab";
 
-/** Drafts are kept for as long as the browser's tab is open. They survive that the page is loaded anew. */
+/** Drafts are kept for as long as the browser's tab is open. They survive a reload of the page. */
 
 const prefix = "vignette-draft ";
-// What is typed or dragged is written when it rests.
+// A draft is written once typing or dragging pauses.
 const restMilliseconds = 300;
 
 /** Draft is where one user's unsaved work on one address is kept. */

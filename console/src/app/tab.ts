@@ -1,4 +1,4 @@
-/** What this browser's tab keeps is its user's: it survives that the page is loaded anew, and not another user. */
+/** What this browser's tab keeps is its user's: it survives a reload of the page, and not another user. */
 
 const userKey = "vignette-user";
 
@@ -43,7 +43,7 @@ function rememberUser(user: string): void {
   try {
     window.sessionStorage.setItem(userKey, user);
   } catch {
-    // There is no room. What is there could not be told from another user's later.
+    // There is no room. Older entries could later be mistaken for another user's.
     window.sessionStorage.clear();
     window.sessionStorage.setItem(userKey, user);
   }

@@ -96,7 +96,7 @@ test("a watch that ended goes on from where it was", async () => {
   expect(cluster.last().path).toContain("resourceVersion=77");
 });
 
-test("changes that the server has forgotten are listed anew", async () => {
+test("changes that the server has forgotten are listed again", async () => {
   const cluster = new Cluster();
   cluster.objects = [thing("old")];
   const { names } = follow(cluster);

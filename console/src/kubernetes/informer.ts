@@ -143,7 +143,7 @@ export class Informer<T extends KubernetesObject> {
     });
   }
 
-  /** applyText of an event. What is no event is a reason to list again. */
+  /** applyText of an event. Any other line is a reason to list again. */
   private applyText(text: string): string | undefined {
     let event: WatchEvent;
     try {

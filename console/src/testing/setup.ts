@@ -14,7 +14,7 @@ if (typeof window !== "undefined") {
     disconnect(): void {}
   };
 
-  // What a test leaves drawn would go on with its timers after jsdom has ended.
+  // Components that a test leaves mounted would run timers after jsdom has ended.
   const { cleanup } = await import("@testing-library/react");
   afterEach(cleanup);
 }

@@ -275,7 +275,7 @@ export interface components {
                                 /** @description http has the settings of http and soap. */
                                 http?: {
                                     /**
-                                     * @description connections are kept for further requests (Persistent, the default), or made anew for each (Fresh).
+                                     * @description connections are kept for further requests (Persistent, the default), or a new one is made for each (Fresh).
                                      * @enum {string}
                                      */
                                     connections?: "Persistent" | "Fresh";
@@ -379,7 +379,7 @@ export interface components {
                                 /** @description bridges to other brokers. Bridge each pair of brokers once, from either side. */
                                 bridges?: {
                                     /**
-                                     * @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost.
+                                     * @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): messages that come meanwhile are lost.
                                      * @enum {string}
                                      */
                                     session?: "Auto" | "Clean" | "Persistent";
@@ -412,7 +412,7 @@ export interface components {
                                 advertise?: string;
                                 /**
                                  * Format: int32
-                                 * @description maxClients that are served at once; what is above is refused as congestion.
+                                 * @description maxClients that are served at once; more are refused as congestion.
                                  */
                                 maxClients?: number;
                                 /**
@@ -1587,7 +1587,7 @@ export interface components {
                 }[];
             };
         };
-        /** @description Capture records frames at the radios of a running experiment into its archive, as captures/NAME/NETWORK/NODE.pcapng. Deleting it ends the capture; what was captured stays in the archive. A capture of the whole run belongs into the experiment's collect.captures. */
+        /** @description Capture records frames at the radios of a running experiment into its archive, as captures/NAME/NETWORK/NODE.pcapng. Deleting it ends the capture; the captured frames stay in the archive. A capture of the whole run belongs into the experiment's collect.captures. */
         Capture: {
             /** @description APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources */
             apiVersion?: string;
@@ -1789,7 +1789,7 @@ export interface components {
                         /** @description http has the settings of http and soap. */
                         http?: {
                             /**
-                             * @description connections are kept for further requests (Persistent, the default), or made anew for each (Fresh).
+                             * @description connections are kept for further requests (Persistent, the default), or a new one is made for each (Fresh).
                              * @enum {string}
                              */
                             connections?: "Persistent" | "Fresh";
@@ -1893,7 +1893,7 @@ export interface components {
                         /** @description bridges to other brokers. Bridge each pair of brokers once, from either side. */
                         bridges?: {
                             /**
-                             * @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost.
+                             * @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): messages that come meanwhile are lost.
                              * @enum {string}
                              */
                             session?: "Auto" | "Clean" | "Persistent";
@@ -1926,7 +1926,7 @@ export interface components {
                         advertise?: string;
                         /**
                          * Format: int32
-                         * @description maxClients that are served at once; what is above is refused as congestion.
+                         * @description maxClients that are served at once; more are refused as congestion.
                          */
                         maxClients?: number;
                         /**
@@ -3595,7 +3595,7 @@ export interface components {
                                 values: string[];
                             }[];
                         }[];
-                        /** @description parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here. */
+                        /** @description parameters of EMANE's layers on all nodes, by their own names. Parameters that other fields set are refused here. */
                         parameters?: {
                             /**
                              * @description layer that has the parameter.
@@ -4018,7 +4018,7 @@ export interface components {
                     speed?: string;
                     /**
                      * Format: date-time
-                     * @description start is the date of the scenario's start, such as "2026-01-31T12:00:00Z", for files with dates. What was before it is cut off.
+                     * @description start is the date of the scenario's start, such as "2026-01-31T12:00:00Z", for files with dates. Earlier parts are cut off.
                      */
                     start?: string;
                     /** @description unit of these coordinates. */
@@ -4191,7 +4191,7 @@ export interface components {
                             values: string[];
                         }[];
                     }[];
-                    /** @description parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here. */
+                    /** @description parameters of EMANE's layers on all nodes, by their own names. Parameters that other fields set are refused here. */
                     parameters?: {
                         /**
                          * @description layer that has the parameter.

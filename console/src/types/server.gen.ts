@@ -612,7 +612,7 @@ export interface components {
             to: string;
             /** @description topics that cross the bridge. Without any, everything crosses it in both directions, at QoS 0. */
             topics?: components["schemas"]["BridgeTopic"][];
-            /** @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost. */
+            /** @description session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does so if a topic has QoS 1 or 2. Clean (the default): messages that come meanwhile are lost. */
             session?: string;
         };
         /** @description BridgeTopic is one topic filter that crosses a bridge. */
@@ -784,7 +784,7 @@ export interface components {
             spectralMasks?: string;
             /** @description effect of commeffect on the frames from each node to each other. */
             effect?: components["schemas"]["EMANEEffect"];
-            /** @description parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here. */
+            /** @description parameters of EMANE's layers on all nodes, by their own names. parameters that other fields set are refused here. */
             parameters?: components["schemas"]["EMANEParameter"][];
             /** @description nodes with parameters of their own, such as the transponders of a satellite. */
             nodes?: components["schemas"]["EMANENodes"][];
@@ -914,7 +914,7 @@ export interface components {
         };
         /** @description HTTPSettings configure HTTP/1.1. */
         HTTPSettings: {
-            /** @description connections are kept for further requests (Persistent, the default), or made anew for each (Fresh). */
+            /** @description connections are kept for further requests (Persistent, the default), or a new one is made for each (Fresh). */
             connections?: string;
         };
         /** @description Heard are instances that receive a stream under one topic. */
@@ -1167,7 +1167,7 @@ export interface components {
             to: string;
             /** @description mode: Transparent (the default) has a connection to the broker for each client, Aggregating one for all of them. */
             mode?: string;
-            /** @description maxClients that are served at once; what is above is refused as congestion. */
+            /** @description maxClients that are served at once; more are refused as congestion. */
             maxClients?: number;
             /** @description advertise is the time between two ADVERTISE broadcasts on the node's networks; without it there are none. */
             advertise?: string;

@@ -30,7 +30,7 @@ func TestKubeVirtIsNotCompiledAnewForAScriptOfItsImages(t *testing.T) {
 	programs, images := key(t, p.KubeVirtPrograms()), key(t, p.KubeVirt())
 	write(t, filepath.Join(source, "kubevirt", "scripts", "kvm-works"), "changed", 0o644)
 	if key(t, p.KubeVirtPrograms()) != programs {
-		t.Error("the programs are compiled anew for a script")
+		t.Error("the programs are compiled again after a change of a script")
 	}
 	if key(t, p.KubeVirt()) == images {
 		t.Error("the images stay as they are")

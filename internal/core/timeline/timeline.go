@@ -61,7 +61,7 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 			if !c.started[target] {
 				c.add(0, runapi.VerbStart, target)
 			}
-			// What an app of the user sends is unknown, but one that the timeline stops counts as a publisher.
+			// Messages of the user's own apps are unknown, but one that the timeline stops counts as a publisher.
 			if !sends(app) && (!app.Own() || c.lastMoment[target].verb != runapi.VerbStop) {
 				continue
 			}

@@ -100,7 +100,7 @@ func TestALittleFrameCannotFillTheMemory(t *testing.T) {
 	}
 }
 
-// FuzzFrame gives arbitrary bytes for a frame of the other proxy. What is accepted must be the same after it was written and read again.
+// FuzzFrame gives arbitrary bytes for a frame of the other proxy. An accepted frame must be the same after it was written and read again.
 func FuzzFrame(f *testing.F) {
 	whole := content(f, message.Head{Start: "GET http://far/ HTTP/1.1", Fields: []string{"Host: far"}}, "body", "T: 1")
 	for _, compression := range compressions {

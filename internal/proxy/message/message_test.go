@@ -146,7 +146,7 @@ func TestAmbiguousFramingsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzRequest gives arbitrary bytes of a client. What is accepted must be the same request, with the same body, after it was written for the
+// FuzzRequest gives arbitrary bytes of a client. An accepted request must be the same, with the same body, after it was written for the
 // service and read again: a service must not see another request than the proxy did.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte("POST http://far:81/x?y HTTP/1.1\r\nHost: far\r\nContent-Length: 4\r\nConnection: x, close\r\nx: 1\r\n\r\nbody and more"))

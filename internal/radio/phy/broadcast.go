@@ -8,7 +8,7 @@ import (
 
 // broadcastOutcomes has the outcomes of a sender's similar broadcasts without interference, until something changes.
 // In a large network most receivers are out of range, and many of the others always receive. Finding and
-// counting the outcomes anew for each transmission would dominate its cost, so both are done for many
+// counting all outcomes for each transmission would dominate its cost, so both are done for many
 // together.
 type broadcastOutcomes struct {
 	outcomeConditions

@@ -79,7 +79,7 @@ type station struct {
 	// burst with the number checkBurst; the check before was at previousCheck.
 	lastCheck, previousCheck int64
 	checkBurst               uint64
-	// What it sends in the current slot, unless it is on another host. incoming are incomplete frames of a
+	// The burst that it sends in the current slot, unless it is on another host. incoming are incomplete frames of a
 	// station on another host, at most one for each class and addressee.
 	burst
 	incoming map[streamKey]*entry

@@ -208,7 +208,7 @@ func (s *Schedule) CheckHops() error {
 	return nil
 }
 
-// Generated reports whether Generate made the schedule, so that it can be generated anew with another rate.
+// Generated reports whether Generate made the schedule, so that it can be generated again with another rate.
 func (s *Schedule) Generated() bool { return s.generated }
 
 // WithoutSendSlots lists those of the given nodes that have no slot to send in.

@@ -99,7 +99,7 @@ func TestAnUpdateOfAGeneratedScheduleIsNotGenerated(t *testing.T) {
 	base := schedule(t, 4, milliseconds(4, 5*time.Millisecond), 1e6)
 	update := parsed(t, `<emane-tdma-schedule><multiframe><frame index="0"><slot index="1" nodes="1"><idle/></slot></frame></multiframe></emane-tdma-schedule>`, base)
 	if update.Generated() || !base.Generated() {
-		t.Errorf("generated: %v after the update, %v before; want before only, as generating anew undoes the update", update.Generated(), base.Generated())
+		t.Errorf("generated: %v after the update, %v before; want before only, as generating again undoes the update", update.Generated(), base.Generated())
 	}
 }
 

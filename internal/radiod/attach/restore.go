@@ -298,8 +298,8 @@ const (
 )
 
 // recordGaps records the time without radio between the last data plane and this one, for every run with
-// attachments here, and the attachments lost meanwhile. What cannot be written is recorded by the next
-// worker.
+// attachments here, and the attachments lost meanwhile. The next worker records those that could not be
+// written.
 func (r *restart) recordGaps(to int64) (failed error) {
 	now := to
 	if r.left.Resumed != 0 { // by a worker that ended before it recorded that

@@ -169,7 +169,7 @@ func (r *Recorder) sinks(at Place, captures []v1alpha1.RadioCapture) (sinks []si
 	return sinks, failed
 }
 
-// Run writes and ships until ctx ends. What is not shipped stays on the host's disk for the next worker.
+// Run writes and ships until ctx ends. Frames not shipped stay on the host's disk for the next worker.
 func (r *Recorder) Run(ctx context.Context) error {
 	if err := r.endLeft(); err != nil {
 		return err

@@ -15,7 +15,7 @@ type neighbour struct {
 	offset int
 }
 
-// Ship implements radio.Host. What the other network is to decide does not depend on contents.
+// Ship implements radio.Host. The other network decides without the contents.
 func (a neighbour) Ship(s *radio.Shipment) {
 	noise := radio.Shipment{Source: s.Source + a.offset, Index: s.Index, Sent: s.Sent, Start: s.Start, Due: s.Due,
 		FrequencyHertz: s.FrequencyHertz, PowerDBm: s.PowerDBm, RateBitsPerSecond: s.RateBitsPerSecond, Bytes: s.Bytes}

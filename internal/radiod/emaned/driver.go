@@ -610,7 +610,7 @@ type process struct {
 	silentSince int64
 }
 
-// close the connection. What the process has said and has been told holds for the next one.
+// close the connection. The state known of the process holds for the next connection.
 func (o *process) close() {
 	if o.connection != nil {
 		_ = o.connection.Close()

@@ -156,7 +156,7 @@ func (w *Watch) read(socket int) bool {
 	return true
 }
 
-// countDrops counts the frames that found no room in the socket; the kernel then counts anew.
+// countDrops counts the frames that found no room in the socket; the kernel then counts from 0.
 func (w *Watch) countDrops(socket int) {
 	w.countedDrops = time.Now()
 	statistics, err := unix.GetsockoptTpacketStats(socket, unix.SOL_PACKET, unix.PACKET_STATISTICS)

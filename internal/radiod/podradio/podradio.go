@@ -76,7 +76,7 @@ func (a *Radio) Traffic() *radio.Traffic { return a.traffic.Load() }
 // could close another file.
 func (a *Radio) mayClose() bool { return !a.closed.Swap(true) }
 
-// Create makes and sets up a radio, with the pod's rules. What it made when it fails is to be destroyed.
+// Create makes and sets up a radio, with the pod's rules. After an error the caller destroys what it made.
 func (m *Interfaces) Create(a *Radio, mtu int, owner string, namespace *os.File) error {
 	i, err := podnet.ParseInterface(a.Link(), a.Member.MAC, a.Member.Address, mtu, a.Member.Primary)
 	if err != nil {

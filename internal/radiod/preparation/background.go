@@ -72,7 +72,7 @@ func (b *Background) Begin(network string, set func(*dataplane.Environment) erro
 	return nil
 }
 
-// Stop ends the preparation. What is prepared continues to hold. Nothing is handed over after it returns, because the
+// Stop ends the preparation. Prepared values continue to hold. Nothing is handed over after it returns, because the
 // network may then have the environment of other inputs.
 func (b *Background) Stop() {
 	b.stop()

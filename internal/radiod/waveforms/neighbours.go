@@ -10,7 +10,7 @@ import (
 )
 
 // AddNeighbours adds to a request the radios of the other networks of its spectrum, as they are at the same moment and
-// will become by their own changes. What is wrong with a neighbour is its own request's error. The networks get T0 one
+// will become by their own changes. An error of a neighbour is its own request's. The networks get T0 one
 // after the other; until both have the same, the times of a neighbour's changes are unknown here, and they are left out.
 func AddNeighbours(n *dataplane.Network, neighbours []spectrum.Neighbour, now int64) {
 	if n.Now.Radios == nil || len(neighbours) == 0 {

@@ -219,7 +219,7 @@ func TestATAPThatCannotBeTakenUpIsTriedAgainAndNamed(t *testing.T) {
 	if lost.Node != "node-1" || lost.ToNanoseconds != 0 {
 		t.Errorf("gap %+v; want one of node-1 that has not ended", lost)
 	}
-	next.Retry(time.Now()) // too early or in vain: the TAP is still taken
+	next.Retry(time.Now()) // too early, or of no use: the TAP is still taken
 	closeDescriptor(t, taken)
 	for now := time.Now(); counted(next, "node-1").Node == "" && now.Before(time.Now().Add(time.Hour)); now = now.Add(100 * time.Millisecond) {
 		next.Retry(now)

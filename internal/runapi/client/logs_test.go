@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// With the race detector: what has been handed over is not read after the answer.
+// With the race detector: bytes handed over are not read after the answer.
 func TestContentsAreTheCallersAgainAfterAnEarlyAnswer(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)

@@ -49,7 +49,7 @@ type MQTTSNGateway struct {
 	// +optional
 	Mode GatewayMode `json:"mode,omitempty"`
 
-	// maxClients that are served at once; what is above is refused as congestion.
+	// maxClients that are served at once; more are refused as congestion.
 	// +kubebuilder:default=256
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000

@@ -72,7 +72,7 @@ type CaptureStatus struct {
 }
 
 // Capture records frames at the radios of a running experiment into its archive, as
-// captures/NAME/NETWORK/NODE.pcapng. Deleting it ends the capture; what was captured stays in the archive.
+// captures/NAME/NETWORK/NODE.pcapng. Deleting it ends the capture; the captured frames stay in the archive.
 // A capture of the whole run belongs into the experiment's collect.captures.
 //
 // +kubebuilder:object:root=true

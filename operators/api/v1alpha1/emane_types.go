@@ -45,7 +45,7 @@ type EMANESettings struct {
 	// +optional
 	Effect *EMANEEffect `json:"effect,omitempty"`
 
-	// parameters of EMANE's layers on all nodes, by their own names. What other fields set is refused here.
+	// parameters of EMANE's layers on all nodes, by their own names. Parameters that other fields set are refused here.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=128
 	// +listType=map

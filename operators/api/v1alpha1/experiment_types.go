@@ -117,7 +117,7 @@ type Bridge struct {
 	Topics []BridgeTopic `json:"topics,omitempty"`
 
 	// session of the bridge at both brokers. Persistent: they keep messages of QoS 1 and 2 while the bridge is away, 1000 at most, and Auto does
-	// so if a topic has QoS 1 or 2. Clean (the default): what comes meanwhile is lost.
+	// so if a topic has QoS 1 or 2. Clean (the default): messages that come meanwhile are lost.
 	// +kubebuilder:default=Clean
 	// +optional
 	Session Session `json:"session,omitempty"`
@@ -501,7 +501,7 @@ type ScriptedMessage struct {
 	Bytes int32 `json:"bytes,omitempty"`
 }
 
-// Std converts the moment to time.Duration; what the API server has admitted always converts.
+// Std converts the moment to time.Duration; a value that the API server admitted always converts.
 func (m ScriptedMessage) Std() time.Duration { return Duration(m.At).Std() }
 
 // Subscriber receives messages while its app runs.

@@ -128,7 +128,7 @@ type PushPhase string
 
 // HTTPSettings configure HTTP/1.1.
 type HTTPSettings struct {
-	// connections are kept for further requests (Persistent, the default), or made anew for each (Fresh).
+	// connections are kept for further requests (Persistent, the default), or a new one is made for each (Fresh).
 	// +optional
 	Connections HTTPConnections `json:"connections,omitempty"`
 }

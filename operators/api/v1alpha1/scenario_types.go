@@ -68,7 +68,7 @@ type ScenarioTracks struct {
 	// +kubebuilder:default=AsDated
 	// +optional
 	Align TrackAlignment `json:"align,omitempty"`
-	// start is the date of the scenario's start, such as "2026-01-31T12:00:00Z", for files with dates. What was before it is cut off.
+	// start is the date of the scenario's start, such as "2026-01-31T12:00:00Z", for files with dates. Earlier parts are cut off.
 	// +optional
 	Start *metav1.Time `json:"start,omitempty"`
 	// speed at which tracks without times are followed, from the start on.

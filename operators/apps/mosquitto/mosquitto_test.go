@@ -298,7 +298,7 @@ func TestABridgeWithAPersistentSessionCarriesWhatCameWhileItWasAway(t *testing.T
 	receive(spoke, "ready")
 	between.cut()
 	publish(hub, "down", "-r")
-	publish(spoke, "up") // not retained: what is retained crosses anew in any case
+	publish(spoke, "up") // not retained: what is retained crosses again in any case
 	var arrived sync.WaitGroup
 	arrived.Go(func() { receive(hub, "up") })
 	time.Sleep(time.Second) // until that has subscribed

@@ -184,7 +184,7 @@ func (u *testClient) waitReceived(t *testing.T, from *testClient, what string) {
 		}
 		select {
 		case <-late:
-			t.Fatalf("waited in vain for: %s", what)
+			t.Fatalf("never came: %s", what)
 		case <-u.broker.ended:
 			t.Fatalf("the broker ended before: %s", what)
 		case <-time.After(50 * time.Millisecond):

@@ -170,7 +170,7 @@ func checkTokenEnd(s *scope.Scope, end time.Time) {
 	granted := end.Sub(s.Now)
 	if s.Timeline.Live() {
 		s.WarnOnce(scope.ReasonGuestTokenEnds, "virtual machines lose the server on %s: the cluster gives them tokens for %s, which are not renewed. "+
-			"What they log later is not archived: stop the experiment before, or make it anew", end.UTC().Format("2006-01-02 15:04 MST"), granted.Round(time.Hour))
+			"What they log later is not archived: stop the experiment before, or make it again", end.UTC().Format("2006-01-02 15:04 MST"), granted.Round(time.Hour))
 		return
 	}
 	needed := s.Timeline.End(nil) + s.Experiment.Spec.Drain.Max.Std() + minTokenLifetime

@@ -155,7 +155,7 @@ export function errorsOf(causes: readonly Cause[], fields: ReadonlyMap<string, s
   return { byField, rest: [...new Set(rest)] };
 }
 
-/** pathsOf the fields of a draft in its LiveChange. What is wrong with a position as a whole stands at its first field. */
+/** pathsOf the fields of a draft in its LiveChange. An error of a position as a whole stands at its first field. */
 export function pathsOf(draft: Draft, model: string): ReadonlyMap<string, string> {
   const change = "spec.changes[0]";
   const paths = new Map(["network", ...endsOf(draft, model)].map((name) => [`${change}.${name}`, name]));

@@ -8,7 +8,7 @@ import type { Track } from "./tracks";
 /** A point of a track: seconds after T0, latitude, longitude, altitude. */
 export type WirePoint = readonly number[];
 
-// What the server says it answers. It has to fit what the page reads.
+// The types of the server's answers. They have to fit what the page reads.
 type Answers = components["schemas"];
 
 /** RunMapData is what the console's server says about a run (internal/console/mapdata). Times are seconds after T0. */

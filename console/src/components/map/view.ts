@@ -32,7 +32,7 @@ export function panned(view: View, dx: number, dy: number): View {
   return { ...view, centre: { x: view.centre.x - dx * view.metresPerPixel, y: view.centre.y + dy * view.metresPerPixel } };
 }
 
-/** zoomed enlarges by a factor; what is under the pixel stays there. */
+/** zoomed enlarges by a factor; the place under the pixel stays there. */
 export function zoomed(view: View, factor: number, pixel: Point = { x: view.width / 2, y: view.height / 2 }): View {
   const metresPerPixel = Math.min(coarsest, Math.max(finest, view.metresPerPixel / factor));
   const fixed = toMetres(view, pixel);

@@ -44,7 +44,7 @@ export function graphOf(boxes: ElkNode[], edges: { id: string; sources: string[]
   return { id: "all", layoutOptions: { "elk.algorithm": "stress", "elk.stress.desiredEdgeLength": String(length), "elk.spacing.nodeNode": "40" }, children: boxes, edges };
 }
 
-/** placesOf the boxes that were laid out. What overlaps is moved apart. */
+/** placesOf the boxes that were laid out. Boxes that overlap are moved apart. */
 export function placesOf(root: ElkNode): Layout {
   const layout: Layout = new Map();
   for (const child of root.children ?? []) layout.set(child.id, { x: child.x ?? 0, y: child.y ?? 0, width: child.width ?? 0, height: child.height ?? 0 });

@@ -7,7 +7,7 @@ interface ReferencePickerProps {
   onChange: (file: ReferenceFile | undefined) => void;
 }
 
-/** readText of a file; what is no text in UTF-8 is refused in words. */
+/** readText of a file; refuses, in words, a file that is no UTF-8 text. */
 async function readText(file: File): Promise<{ text: string } | { problem: string }> {
   let bytes: ArrayBuffer;
   try {

@@ -19,7 +19,7 @@ export function Experiment() {
   const run = useRunState(object);
   const uid = object?.metadata.uid ?? "";
   useEffect(() => {
-    // What was read before the end stays until the rest is there, and is no new sample.
+    // Values read before the end stay until the rest is there, and are no new samples.
     if (uid !== "" && run.data && !run.isPlaceholderData) samplesOf(uid).add(run.dataUpdatedAt + clockOffset(), run.data);
     // An answer equal to the one before is a sample too, and data stays the same object then.
   }, [uid, run.data, run.dataUpdatedAt, run.isPlaceholderData]);

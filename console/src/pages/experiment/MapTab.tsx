@@ -19,7 +19,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
   const live = experiment.status?.phase === "Running";
   const map = useRef<MapHandle>(null);
   const [begun, setDraft] = useState<Draft>();
-  // What is over cannot be changed, whatever was begun.
+  // A run that is over cannot be changed.
   const draft = live ? begun : undefined;
   const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: "livechanges", namespace });
   const place = draft && placeOf(draft);

@@ -7,7 +7,7 @@ export interface Line {
   milliseconds: number | undefined;
 }
 
-// What is longer is cut: a line is for a screen.
+// Longer lines are cut, to fit a screen.
 const longest = 4096;
 
 /** Lines collects lines from pieces of text, and keeps the newest. */

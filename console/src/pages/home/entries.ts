@@ -48,7 +48,7 @@ export function filterOf(search: Record<string, unknown>): Filter {
   return { namespace: text(search.ns), phase: text(search.phase), words: text(search.q), runs: search.runs !== "hide" };
 }
 
-/** searchOf a filter is what filterOf reads; what is not set is left out of the address. */
+/** searchOf a filter is what filterOf reads; it leaves out of the address what is not set. */
 export function searchOf(filter: Filter): Record<string, string> {
   return {
     ...(filter.namespace && { ns: filter.namespace }),

@@ -14,7 +14,7 @@ function keep(text: string, namespace?: string): string {
   return result.current;
 }
 
-test("a text that was changed is there again after the page was loaded anew", () => {
+test("a text that was changed is there again after a reload of the page", () => {
   expect(keep("changed", "team")).toBe("");
   expect(draftOf("ann", "empty").read()).toEqual({ text: "changed", namespace: "team" });
   expect(draftOf("ann", "run:team/a").read()).toBeUndefined();

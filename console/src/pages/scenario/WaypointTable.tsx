@@ -51,7 +51,7 @@ function within(most: number): (text: string) => number {
   return (text) => (text.trim() !== "" && Math.abs(Number(text)) <= most ? Number(text) : NaN);
 }
 
-/** Cell takes its value when it is left, or by Enter. What is no value stays, and is marked. */
+/** Cell takes its value when it is left, or by Enter. It keeps and marks text that is no value. */
 function Cell({ label, value, read, onChange }: { label: string; value: string; read: (text: string) => number; onChange: (value: number) => void }) {
   const [typed, setTyped] = useState<string>();
   const isWrong = typed !== undefined && Number.isNaN(read(typed));

@@ -9,7 +9,7 @@ beforeEach(() => {
   window.sessionStorage.clear();
 });
 
-test("a plan is there again after the page was loaded anew, at its own Scenario only", () => {
+test("a plan is there again after a reload of the page, at its own Scenario only", () => {
   draftOf("ann", "team", "patrol").keep({ plan, version: "" });
   expect(draftOf("ann", "team", "patrol").read()?.plan).toEqual(JSON.parse(JSON.stringify(plan)));
   expect([draftOf("ann", "team", undefined).read(), draftOf("bob", "team", "patrol").read()]).toEqual([undefined, undefined]);

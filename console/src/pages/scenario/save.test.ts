@@ -61,9 +61,9 @@ test("a file is put back if its Scenario is refused after all", async () => {
   const over = fake("patch Scenario/patrol");
   await expect(save(plan, loaded(), over.to)).rejects.toThrow("The API server refused it.");
   expect(over.changes.at(-1)).toEqual({ data: { "tracks.csv": "old" } });
-  const anew = fake("create Scenario/patrol");
-  await expect(save(plan, undefined, anew.to)).rejects.toThrow("The API server refused it.");
-  expect(anew.done.at(-1)).toBe("remove patrol-tracks new");
+  const again = fake("create Scenario/patrol");
+  await expect(save(plan, undefined, again.to)).rejects.toThrow("The API server refused it.");
+  expect(again.done.at(-1)).toBe("remove patrol-tracks new");
 });
 
 test("what others have changed since is not overwritten", async () => {

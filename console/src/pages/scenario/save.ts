@@ -89,7 +89,7 @@ async function patched(kind: Kind<KubernetesObject>, { metadata: { name, namespa
     return await to.patch(kind, namespace, name, change, dryRun);
   } catch (reason) {
     if (!(reason instanceof Refusal) || reason.reason !== "Conflict") throw reason;
-    throw new Refusal(409, `${kind.kind} ${name} was changed since it was opened here. Copy the YAML, open the scenario anew, or save by another name.`);
+    throw new Refusal(409, `${kind.kind} ${name} was changed since it was opened here. Copy the YAML, open the scenario again, or save by another name.`);
   }
 }
 

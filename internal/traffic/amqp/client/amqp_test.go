@@ -28,7 +28,7 @@ func TestSetupsAreChecked(t *testing.T) {
 	}
 }
 
-// TestABrokerThatSpeaksSomethingElseIsTriedAgain: what it says is told, and the client can be closed at any moment.
+// TestABrokerThatSpeaksSomethingElseIsTriedAgain: the client reports what it says, and can be closed at any moment.
 func TestABrokerThatSpeaksSomethingElseIsTriedAgain(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

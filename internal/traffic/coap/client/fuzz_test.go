@@ -37,7 +37,7 @@ func seeds(f *testing.F, format func(message.Message) ([]byte, error)) {
 	}
 }
 
-// What a datagram means is the same after it was written again.
+// A datagram has the same meaning after it was rewritten.
 func FuzzDatagram(f *testing.F) {
 	seeds(f, format)
 	f.Fuzz(func(t *testing.T, datagram []byte) {

@@ -292,7 +292,7 @@ func (s *stream) next(r *bufio.Reader) (m message.Message, size int, err error) 
 	return m, len(frame), nil
 }
 
-// take reads a whole message piece by piece: what only is announced takes no memory.
+// take reads a whole message piece by piece: announced bytes take no memory.
 func (s *stream) take(r *bufio.Reader, length int) (frame []byte, err error) {
 	taken := 0
 	defer func() {

@@ -162,7 +162,7 @@ func (a *aggregate) resume(conn *brokerConn) {
 	a.conn = conn
 	conn.start()
 	clear(a.asked)
-	if !conn.sessionPresent { // it counts its ids anew
+	if !conn.sessionPresent { // it counts its ids from the beginning
 		clear(a.incoming)
 	}
 	for id, filter := range a.leaving {

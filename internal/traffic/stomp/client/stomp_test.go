@@ -132,7 +132,7 @@ func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 				t.Errorf("told %q; want %q", got, want)
 			}
 		case <-time.After(15 * time.Second):
-			t.Fatalf("waited in vain for %q", want)
+			t.Fatalf("never received %q", want)
 		}
 	}
 }

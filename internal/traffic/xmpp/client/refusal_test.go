@@ -45,7 +45,7 @@ func next(t *testing.T, stanzas <-chan request) request {
 				return r
 			}
 		case <-time.After(15 * time.Second):
-			t.Fatal("waited in vain for a subscription")
+			t.Fatal("no subscription was requested")
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Package references compiles the spec of an experiment and reads the objects that it names. What is wrong with them
-// becomes a finding, for which the experiment is not accepted.
+// Package references compiles the spec of an experiment and reads the objects that it names. Their errors
+// become findings, for which the experiment is not accepted.
 package references
 
 import (

@@ -45,7 +45,7 @@ export interface Submitted {
 
 /**
  * submit creates the objects of a text: all of them, or none.
- * The API server first checks each without writing; what is created before a refusal is removed again.
+ * The API server first checks each without writing; after a refusal it removes those it has created.
  * After a lost answer nothing is removed that an experiment may use.
  */
 export async function submit(objects: readonly Written[], main: Written | undefined, namespace: string, to: Cluster = cluster): Promise<Submitted> {

@@ -13,7 +13,7 @@ function withFreeName(text: string, taken: ReadonlySet<string>): string {
 }
 
 /**
- * useFreeName gives the experiment of a source a name that is free, while nobody has changed the text. What a user takes back stays so.
+ * useFreeName gives the experiment of a source a name that is free, while nobody has changed the text. It does not rename again what a user has undone.
  * It returns the text with that name; undefined until the names in use are known.
  */
 export function useFreeName(model: TextModel, source: string, namespace: string): string | undefined {

@@ -46,7 +46,7 @@ function renamed(value: unknown, path: Path, name: string): unknown {
   return withValue(value, path.slice(0, -1), Object.fromEntries(Object.entries(parent).map(([key, inner]) => [key === old ? name : key, inner as unknown])));
 }
 
-/** rewritten is the way without patches: the document is written anew, so that its layout may change but no comment is lost. */
+/** rewritten is the way without patches: the whole document is rewritten, so that its layout may change but no comment is lost. */
 function rewritten(text: string, document: Document.Parsed, edit: Edit): string {
   const [from, , to] = document.range;
   if (edit.rename !== undefined) {
@@ -225,7 +225,7 @@ export function flowText(value: unknown): string {
   return list.trim().slice(1, -1);
 }
 
-/** A change of a text: what stands between from and to is replaced. */
+/** A change of a text: it replaces the part between from and to. */
 export interface TextChange {
   from: number;
   to: number;
