@@ -168,7 +168,7 @@ func (g *gapFinder) captureGap(p, node string, ended, known bool) string {
 	case ended && archived:
 		return ""
 	case lost:
-		return fmt.Sprintf("%s: %s; what radiod had not shipped is lost", incident.What, incident.Reason)
+		return fmt.Sprintf("%s: %s; frames that radiod had not shipped are lost", incident.What, incident.Reason)
 	case !known && !archived:
 		return "no radiod shipped anything of it"
 	}
