@@ -126,7 +126,7 @@ test-vm: ## Nodes that are virtual machines, in the developer cluster with KubeV
 	@hack/test-packages guest
 	@hack/pipeline test-vm 'build programs' '$(MAKE) -s build' 'developer cluster with KubeVirt' 'hack/cluster up --with kubevirt' 'images' 'hack/images --load --with test-vm' \
 		'disks' 'hack/guest-disks bin/guest-disks guest' 'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' \
-		'virtual machines' '$(WITH_CLUSTER) VIGNETTE_GUEST_DISKS=$(CURDIR)/bin/guest-disks go test -tags "e2e vm" -run "VM|ConsolesAndLogins" -count=1 -timeout 40m -v ./test/e2e'
+		'virtual machines' '$(WITH_CLUSTER) VIGNETTE_GUEST_DISKS=$(CURDIR)/bin/guest-disks go test -tags "e2e vm" -run "^($$(sed -nE "s/^func (Test[[:alnum:]]+).*/\1/p" test/e2e/vm_*test.go | paste -sd "|"))$$" -count=1 -timeout 40m -v ./test/e2e'
 
 .PHONY: test-kueue
 test-kueue: ## Kueue's own manager decides on experiments on a real API server, with kwok's nodes (builds Kueue first: 10 min)
