@@ -107,8 +107,11 @@ tutorials: ## Follow the tutorials on the cluster of KUBECONFIG (TUTORIALS=-upda
 	go test -tags e2e -run TheTutorial -count=1 -timeout 60m -v ./test/e2e $(TUTORIALS)
 
 .PHONY: test-long
-test-long: ## The full-length scenarios and the developer cluster's destructive tests (hours)
-	@hack/pipeline test-long 'where a company loses messages, in virtual time' 'go test -tags long -run Company -count=1 -timeout 60m -v ./internal/routing' $(INSTALL_STEPS) 'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
+test-long: ## The studies' full and short forms, 243 nodes, and the developer cluster's destructive tests (hours)
+	@hack/pipeline test-long 'where a company loses messages, in virtual time' 'go test -tags long -run Company -count=1 -timeout 60m -v ./internal/routing' \
+		'243 nodes on one loop' 'go test -tags long -run "ManyNodes|RoutesOfFewestHops" -count=1 -timeout 30m -v ./internal/radiod/worker' $(INSTALL_STEPS) \
+		'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
+		'short forms of all studies' '$(WITH_CLUSTER) go test -tags "e2e long" -run ShortFormsOfTheStudies -count=1 -timeout 6h -v ./test/e2e' \
 		'developer cluster, destructive' 'cd hack/devcluster && go test -tags e2e -count=1 -timeout 60m ./e2e'
 
 .PHONY: test-hosts
