@@ -12,9 +12,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/core/queue"
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/core/requirements"
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
@@ -173,10 +175,13 @@ type Queued struct {
 type Report struct {
 	SchemaVersion int `json:"schemaVersion"`
 	// Hosts, and the sum of all usable ones.
-	Hosts []Host   `json:"hosts"`
-	All   *Host    `json:"all,omitempty"`
-	Teams []Team   `json:"teams"`
-	Queue []Queued `json:"queue"`
+	Hosts []Host `json:"hosts"`
+	All   *Host  `json:"all,omitempty"`
+	// KeptForWorkflows is the part of what is free that the queue keeps for workflows of running experiments. Absent if there
+	// are none, or the user may not read all pods and experiments.
+	KeptForWorkflows *Amounts `json:"keptForWorkflows,omitempty"`
+	Teams            []Team   `json:"teams"`
+	Queue            []Queued `json:"queue"`
 	// Archive is the requested namespace's share of the archive; if it is unknown, ArchiveProblem says why.
 	Archive        *runapi.Usage `json:"archive,omitempty"`
 	ArchiveProblem string        `json:"archiveProblem,omitempty"`
@@ -225,7 +230,30 @@ func Of(s State) Report {
 		}
 	}
 	slices.SortFunc(report.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
+	if withPods && s.ExperimentsOf == OfAllNamespaces {
+		report.KeptForWorkflows = keptForWorkflows(s)
+	}
 	return report
+}
+
+// keptForWorkflows is the room of one pod for each running experiment whose workflow has none; nil without any.
+func keptForWorkflows(s State) *Amounts {
+	has := map[types.NamespacedName]bool{}
+	for i := range s.Pods {
+		if pod := &s.Pods[i]; pod.Labels[render.LabelWorkflow] != "" && pod.Spec.NodeName != "" && !requirements.PodEnded(pod) {
+			has[types.NamespacedName{Namespace: pod.Namespace, Name: pod.Labels[render.LabelWorkflow]}] = true
+		}
+	}
+	kept := Amounts{}
+	for i := range s.Experiments {
+		if e := &s.Experiments[i]; requirements.IsAdmitted(e) && !requirements.IsOver(e) && !has[client.ObjectKeyFromObject(e)] {
+			kept.add(queue.Requests(&queue.WorkflowPod().Spec), 1, 1)
+		}
+	}
+	if kept == (Amounts{}) {
+		return nil
+	}
+	return &kept
 }
 
 // requestedBy returns what scheduled pods that have not ended request, by a key of theirs.
@@ -233,7 +261,7 @@ func requestedBy(pods []corev1.Pod, key func(*corev1.Pod) string) map[string]*Am
 	used := map[string]*Amounts{}
 	for i := range pods {
 		pod := &pods[i]
-		if pod.Spec.NodeName == "" || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+		if pod.Spec.NodeName == "" || requirements.PodEnded(pod) {
 			continue
 		}
 		if used[key(pod)] == nil {

@@ -70,7 +70,7 @@ func capacityText(r capacity.Report, now time.Time) string {
 		if len(r.Hosts) > 1 {
 			hosts = append(hosts, hostRow(r.All))
 		}
-		parts = append(parts, hosts.String())
+		parts = append(parts, hosts.String()+keptText(r.KeptForWorkflows))
 	}
 	if len(r.Teams) > 0 {
 		teams := table{append(figures("TEAM", "RUNNING", "QUEUED"), append(left("QUOTA", "RESOURCE"), figures("FREE", "USED", "HARD")...)...)}
@@ -93,6 +93,15 @@ func capacityText(r capacity.Report, now time.Time) string {
 		parts = append(parts, "Not shown, because you may not read it: "+strings.Join(r.NotShown, "; ")+".\n")
 	}
 	return strings.Join(parts, "\n")
+}
+
+// keptText says how much of the free room is for workflows; empty if none is.
+func keptText(kept *capacity.Amounts) string {
+	if kept == nil {
+		return ""
+	}
+	amounts := amountTexts(*kept)
+	return fmt.Sprintf("Of what is free, %s CPU, %s of memory and %s pods are kept for workflows of running experiments.\n", amounts[0], amounts[1], amounts[2])
 }
 
 // archiveText describes a team's share of the archive, its quota and its retention.

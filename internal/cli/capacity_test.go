@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"vignette.dev/vignette/internal/capacity"
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
@@ -82,6 +83,23 @@ func busy() capacity.State {
 	}
 	s.Usage = &runapi.Usage{Namespace: "team-nor", Runs: 12, Bytes: 3 << 30, QuotaBytes: 5 << 30, RetentionSeconds: 8760 * 3600}
 	return s
+}
+
+func TestRoomIsKeptForAWorkflowUntilItHasAPod(t *testing.T) {
+	s := busy()
+	if kept := capacity.Of(s).KeptForWorkflows; kept == nil || kept.Pods != 1 || kept.MemoryBytes < 256<<20 {
+		t.Errorf("without a workflow's pod %+v is kept; want the room of one", kept)
+	}
+	workflow := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "runs-1", Labels: map[string]string{render.LabelWorkflow: "runs"}}, Spec: corev1.PodSpec{NodeName: "a"}}
+	s.Pods = append(s.Pods, workflow)
+	if kept := capacity.Of(s).KeptForWorkflows; kept != nil {
+		t.Errorf("beside the workflow's pod %+v is kept; want nothing", kept)
+	}
+	s.Pods[len(s.Pods)-1].Status.Phase = corev1.PodSucceeded
+	s.ExperimentsOf = capacity.OfOwnNamespace
+	if kept := capacity.Of(s).KeptForWorkflows; kept != nil {
+		t.Errorf("who may not read all experiments is told %+v; want nothing, as it may be more", kept)
+	}
 }
 
 func TestATeamSeesThatItsPartOfTheArchiveIsFull(t *testing.T) {

@@ -546,6 +546,8 @@ export interface components {
             /** @description hosts, and the sum of all usable ones. */
             hosts: components["schemas"]["Host"][];
             all?: components["schemas"]["Host"];
+            /** @description keptForWorkflows is the part of what is free that the queue keeps for workflows of running experiments. Absent if there are none, or the user may not read all pods and experiments. */
+            keptForWorkflows?: components["schemas"]["Amounts"];
             teams: components["schemas"]["Team"][];
             queue: components["schemas"]["Queued"][];
             /** @description archive is the requested namespace's share of the archive; if it is unknown, archiveProblem says why. */

@@ -10,11 +10,18 @@ export function ClusterRoom() {
   if (!data) return error ? <Trouble error={error} title="The capacity of the cluster could not be read" /> : <Skeleton height={44} />;
   if (!data.all) return <NotShown capacity={data} />;
   return (
-    <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="lg" verticalSpacing="xs">
-      {roomsOf(data.all).map((room) => (
-        <Meter key={room.label} {...room} />
-      ))}
-    </SimpleGrid>
+    <Stack gap={4}>
+      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="lg" verticalSpacing="xs">
+        {roomsOf(data.all).map((room) => (
+          <Meter key={room.label} {...room} />
+        ))}
+      </SimpleGrid>
+      {data.keptForWorkflows && (
+        <Text size="xs" c="dimmed">
+          Of what is free, {requestedText(data.keptForWorkflows)} are kept for workflows of running experiments.
+        </Text>
+      )}
+    </Stack>
   );
 }
 
