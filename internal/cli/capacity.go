@@ -101,7 +101,7 @@ func keptText(kept *capacity.Amounts) string {
 		return ""
 	}
 	amounts := amountTexts(*kept)
-	return fmt.Sprintf("Of what is free, %s CPU, %s of memory and %s pods are kept for workflows of running experiments.\n", amounts[0], amounts[1], amounts[2])
+	return fmt.Sprintf("Of what is free, kept for workflows of running experiments: CPU %s, memory %s, pods %s.\n", amounts[0], amounts[1], amounts[2])
 }
 
 // archiveText describes a team's share of the archive, its quota and its retention.

@@ -189,9 +189,9 @@ func slotReachWarnings(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wave
 	return found
 }
 
-// CheckReachKept returns an error for changes of a running network of EMANE's that shorten its reach. The distances of its run
-// were checked against the reach before, and are not known any more.
-func CheckReachKept(before, after *v1alpha1.RadioNetworkSpec, path *field.Path) *field.Error {
+// CheckReachKept refuses changes of a running network of EMANE's that shorten its reach. The run's distances were checked
+// against the reach before, and are not known any more.
+func CheckReachKept(before, after *v1alpha1.RadioNetworkSpec, path *field.Path) field.ErrorList {
 	if before.Engine != v1alpha1.EngineEMANE {
 		return nil
 	}
@@ -201,6 +201,6 @@ func CheckReachKept(before, after *v1alpha1.RadioNetworkSpec, path *field.Path) 
 	if !limited || shorter >= reach {
 		return nil
 	}
-	return field.Forbidden(path, fmt.Sprintf("with a schedule of network %s EMANE would drop bursts that fill their slots beyond %.1f km, by their propagation delay, "+
-		"and the run's distances fit %.1f km: want a slotoverhead of at least %d microseconds", before.Network, shorter/1000, reach/1000, emane.SlotOverheadFor(reach).Microseconds()))
+	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("with a schedule of network %s EMANE would drop bursts that fill their slots beyond %.1f km, by their propagation delay, "+
+		"and the run's distances fit %.1f km: want a slotoverhead of at least %d microseconds", before.Network, shorter/1000, reach/1000, emane.SlotOverheadFor(reach).Microseconds()))}
 }

@@ -234,7 +234,7 @@ func earliestTime(s *scope.Scope, c *v1alpha1.LiveChange) time.Duration {
 }
 
 // misfits returns what radiod would refuse of the networks' changes, in order of time, only because of a change from a
-// time after T0.
+// time after T0. It also returns schedules that shorten EMANE's reach.
 func misfits(c *v1alpha1.LiveChange, at time.Duration, network func(name string) *v1alpha1.RadioNetworkSpec) (errs field.ErrorList) {
 	path := func(change v1alpha1.TimedRadioChange) *field.Path {
 		own := slices.IndexFunc(c.Spec.Changes, func(own v1alpha1.RadioChange) bool { return equality.Semantic.DeepEqual(own, change.RadioChange) })
@@ -245,15 +245,13 @@ func misfits(c *v1alpha1.LiveChange, at time.Duration, network func(name string)
 	}
 	more := missingChanges(c, at, network)
 	for _, name := range scope.SortedKeys(more) {
-		known := render.CheckChanges(network(name), path)
-		with := *network(name)
+		before := network(name)
+		known, with := render.CheckChanges(before, path), *before
 		with.Changes = render.AddChanges(with.Changes, more[name]...)
 		errs = append(errs, slices.DeleteFunc(render.CheckChanges(&with, path), func(e *field.Error) bool {
 			return slices.ContainsFunc(known, func(k *field.Error) bool { return k.Error() == e.Error() })
 		})...)
-		if short := render.CheckReachKept(network(name), &with, field.NewPath("spec", "changes")); short != nil {
-			errs = append(errs, short)
-		}
+		errs = append(errs, render.CheckReachKept(before, &with, field.NewPath("spec", "changes"))...)
 	}
 	return errs
 }
