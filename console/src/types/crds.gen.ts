@@ -1587,7 +1587,7 @@ export interface components {
                 }[];
             };
         };
-        /** @description Capture records frames at the radios of a running experiment into its archive, as captures/NAME/NETWORK/NODE.pcapng. Deleting it ends the capture; the captured frames stay in the archive. A capture of the whole run belongs into the experiment's collect.captures. */
+        /** @description Capture records frames at the radios of a running experiment. The archive has them as captures/NAME/NETWORK/NODE.pcapng, also after the Capture is deleted, which ends it. To capture a whole run, use the experiment's collect.captures. */
         Capture: {
             /** @description APIVersion defines the versioned schema of this representation of an object. Servers should convert recognized schemas to the latest internal value, and may reject unrecognized values. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#resources */
             apiVersion?: string;

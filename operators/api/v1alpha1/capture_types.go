@@ -71,9 +71,9 @@ type CaptureStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Capture records frames at the radios of a running experiment into its archive, as
-// captures/NAME/NETWORK/NODE.pcapng. Deleting it ends the capture; the captured frames stay in the archive.
-// A capture of the whole run belongs into the experiment's collect.captures.
+// Capture records frames at the radios of a running experiment. The archive has them as
+// captures/NAME/NETWORK/NODE.pcapng, also after the Capture is deleted, which ends it.
+// To capture a whole run, use the experiment's collect.captures.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
