@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -155,4 +158,34 @@ func TestActionsThatNobodyReportsAreNamedInOneIncident(t *testing.T) {
 	if diff := cmp.Diff(want, w.server.states[string(e.UID)].Incidents); diff != "" {
 		t.Errorf("incidents (-want +got):\n%s", diff)
 	}
+}
+
+func TestAHostThatIsNotReadyIsNamedWhereItsAgentsAreSilent(t *testing.T) {
+	since := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	lose := func(w *world) {
+		h := host("n1")
+		w.must(w.api.Get(t.Context(), client.ObjectKeyFromObject(h), h))
+		h.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(since)}}
+		w.must(w.api.Status().Update(t.Context(), h))
+		w.noAgents = true
+	}
+	const trouble = "(host n1 of nodes nor, observer, prt and 2 more has not been ready since 2026-05-01T12:00:00Z)"
+	t.Run("during the run", func(t *testing.T) {
+		w := newWorld(t)
+		w.untilAfterT0(10 * time.Second)
+		lose(w)
+		e := w.untilPhase(v1alpha1.PhaseSucceeded)
+		if all := w.server.states[string(e.UID)].Incidents; len(all) != 1 || !strings.HasSuffix(all[0].Reason, trouble) {
+			t.Errorf("incidents %+v; want one that ends with %s", all, trouble)
+		}
+	})
+	t.Run("before it", func(t *testing.T) {
+		w := newWorld(t)
+		w.noAgents = true
+		w.untilPhase(v1alpha1.PhaseProvisioning)
+		w.until("pods placed", func(*v1alpha1.Experiment) bool { return len(w.pods()) == 5 })
+		lose(w)
+		w.clock.Step(5 * time.Minute)
+		w.wantFailed(scope.ReasonProvisioningTimeout, trouble)
+	})
 }

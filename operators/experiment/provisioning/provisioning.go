@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/objects"
@@ -126,11 +127,13 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 	if overdue && s.Failure() == nil {
 		p.Secrets.Check(ctx, s)
 	}
-	if overdue {
-		s.Fail(scope.ReasonProvisioningTimeout, "not ready %s after its nodes began to start, with %d of %d pods running; last: %s%s",
-			deadline, countRunning(s.Pods), len(s.Topology.Nodes), s.Experiment.Status.Message, p.unreportedGuest(ctx, s))
+	if !overdue {
+		return false, nil
 	}
-	return false, nil
+	hosts, err := p.Objects.UnreadyHosts(ctx, s)
+	s.Fail(scope.ReasonProvisioningTimeout, "not ready %s after its nodes began to start, with %d of %d pods running; last: %s%s%s",
+		deadline, countRunning(s.Pods), len(s.Topology.Nodes), s.Experiment.Status.Message, wording.InParentheses(hosts), p.unreportedGuest(ctx, s))
+	return false, err
 }
 
 // scenarioRetry is the time until a scenario that is being compiled is looked at again.

@@ -7,6 +7,7 @@ import (
 
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/experiment/nodes"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -83,8 +84,13 @@ func (r *Runner) recordUnreported(ctx context.Context, s *scope.Scope, plan runa
 	if len(silent) == 0 {
 		return nil
 	}
+	hosts, err := r.Objects.UnreadyHosts(ctx, s)
+	if err != nil {
+		return err
+	}
 	end := s.Timeline.End(plan.Armed).Seconds()
-	return r.Record.Incident(ctx, plan.UID, runapi.Incident{What: "NotReported", FromSeconds: end, Reason: "no agent reported action " + scope.SomeOf(silent, "actions")})
+	reason := "no agent reported action " + scope.SomeOf(silent, "actions") + wording.InParentheses(hosts)
+	return r.Record.Incident(ctx, plan.UID, runapi.Incident{What: "NotReported", FromSeconds: end, Reason: reason})
 }
 
 // IncidentEMANEFailed is for a network that has lost an EMANE pod.
