@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -42,6 +43,8 @@ func install(t *testing.T, kube client.Client) {
 	named := metav1.ObjectMeta{Namespace: "vignette-system", Labels: map[string]string{"app.kubernetes.io/version": "0.1.0"}}
 	operator := &appsv1.Deployment{ObjectMeta: named, Spec: appsv1.DeploymentSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template("r/operator:1")}}
 	operator.Name = "vignette-operator"
+	operator.Spec.Template.Spec.ImagePullSecrets = []corev1.LocalObjectReference{{Name: "registry"}}
+	create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "default"}})
 	create(operator)
 	operator.Status = appsv1.DeploymentStatus{Replicas: 1, ReadyReplicas: 1}
 	radiod := &appsv1.DaemonSet{ObjectMeta: named, Spec: appsv1.DaemonSetSpec{Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template("r/radiod:2")}}
@@ -81,7 +84,8 @@ func TestDoctorAgainstARealAPIServer(t *testing.T) {
 		r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
 		expect(t, r, map[string]string{"hosts": "ok 1 of 1", "kernels": "ok 6.1.0-18-amd64", "operator": "ok 1 of 1 ready (1)", "radiod": "warning 2 of 2 ready, 1 of an earlier version",
 			"server": "missing", "versions": "warning images of 1 and 2", "storage": "ok default class local", "Pod Security": "missing vignette-system enforces baseline",
-			"CNI folder": "missing the container runtime does not find the plugin radio, as for team-nor/a-hq", "clocks": "warning off from the API server's: h2 by -"})
+			"pull secrets": "warning not in namespace team-nor: registry",
+			"CNI folder":   "missing the container runtime does not find the plugin radio, as for team-nor/a-hq", "clocks": "warning off from the API server's: h2 by -"})
 	})
 	t.Run("older definitions", func(t *testing.T) {
 		definition := &apiextensionsv1.CustomResourceDefinition{}
@@ -94,6 +98,14 @@ func TestDoctorAgainstARealAPIServer(t *testing.T) {
 		}
 		r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
 		expect(t, r, map[string]string{"definitions": "warning of another version than this program: captures.vignette.dev"})
+	})
+	t.Run("with a pull secret", func(t *testing.T) {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "default"}, ImagePullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}}
+		if err := errors.Join(admin.kube.Create(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "registry"}}), admin.kube.Update(t.Context(), account)); err != nil {
+			t.Fatal(err)
+		}
+		r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
+		expect(t, r, map[string]string{"pull secrets": "ok registry, in namespace team-nor"})
 	})
 	t.Run("with a claim of one's own for the archive", func(t *testing.T) { seenWithAnOwnClaim(t, config, admin.kube) })
 	t.Run("for an experimenter", func(t *testing.T) { seenByAnExperimenter(t, config) })

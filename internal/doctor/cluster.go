@@ -46,6 +46,14 @@ type Cluster struct {
 	Waveforms Fact[int]
 	// Monitored reports whether the chart made PodMonitors.
 	Monitored Fact[bool]
+	// PullSecrets are those with which nodes of experiments pull their images.
+	PullSecrets Fact[PullSecrets]
+}
+
+// PullSecrets of the caller's namespace.
+type PullSecrets struct {
+	// Account lists those of the account default. Absent are Secrets of the platform's that are not in the namespace.
+	Account, Absent []string
 }
 
 // Host of the cluster.
@@ -74,6 +82,8 @@ type Part struct {
 	BinDir string
 	// Claim of its volume.
 	Claim string
+	// PullSecrets with which its pods pull their images.
+	PullSecrets []string
 }
 
 // Storage for the archive.
@@ -100,7 +110,10 @@ var (
 // clockTolerance exceeds the uncertainty of a clock's offset.
 const clockTolerance = 1500 * time.Millisecond
 
-const installGuide = "docs/how-to/install.md"
+const (
+	installGuide  = "docs/how-to/install.md"
+	registryGuide = installGuide + "#a-private-registry"
+)
 
 // CheckCluster reports what a cluster lacks.
 func CheckCluster(c Cluster) Report {
@@ -112,7 +125,7 @@ func CheckCluster(c Cluster) Report {
 	for _, part := range []string{Operator, Server, Radiod} {
 		checks = append(checks, c.part(part))
 	}
-	checks = append(checks, c.versions(), c.archive(), c.storage(), c.podSecurity(), c.waveforms(), c.clocks())
+	checks = append(checks, c.versions(), c.archive(), c.storage(), c.podSecurity(), c.pullSecrets(), c.waveforms(), c.clocks())
 	checks = append(checks, c.rights()...)
 	return newReport(c.Server, append(checks, c.metrics(), c.monitoring(), c.machines()))
 }
@@ -336,6 +349,26 @@ func (c Cluster) podSecurity() Check {
 		return k.missing(c.Platform+" enforces "+c.PodSecurity.Value, fmt.Sprintf("radiod is privileged: kubectl label --overwrite namespace %s pod-security.kubernetes.io/enforce=privileged", c.Platform))
 	}
 	return k.ok(c.Platform + " allows radiod to be privileged")
+}
+
+// pullSecrets checks whether nodes of experiments can pull the platform's images where it needs a Secret itself.
+func (c Cluster) pullSecrets() Check {
+	k := check("pull secrets", false)
+	platform := c.Parts.Value[Operator].PullSecrets
+	unnamed := slices.DeleteFunc(slices.Clone(platform), func(name string) bool { return slices.Contains(c.PullSecrets.Value.Account, name) })
+	switch {
+	case c.Parts.IsUnknown():
+		return k.unknown(c.Parts.Why)
+	case len(platform) == 0:
+		return k.ok("the platform's images need none")
+	case c.PullSecrets.IsUnknown():
+		return k.unknown(c.PullSecrets.Why)
+	case len(c.PullSecrets.Value.Absent) > 0:
+		return k.missing(fmt.Sprintf("not in namespace %s: %s", c.Namespace, listNames(c.PullSecrets.Value.Absent)), "create them there: "+registryGuide)
+	case len(unnamed) > 0:
+		return k.missing(fmt.Sprintf("the account default of namespace %s does not name %s", c.Namespace, listNames(unnamed)), "nodes' pods pull with that account's: "+registryGuide)
+	}
+	return k.ok(fmt.Sprintf("%s, in namespace %s", listNames(platform), c.Namespace))
 }
 
 func (c Cluster) waveforms() Check {

@@ -22,7 +22,7 @@ func sound() Cluster {
 		Hosts:       known([]Host{{"h1", "linux", "6.1.0-18-amd64", "containerd://1.7.1", true}, {"h2", "linux", "6.1.0-18-amd64", "containerd://1.7.1", true}}),
 		Definitions: known(map[string]Definition{}),
 		Parts: known(map[string]Part{
-			Operator: {Found: true, Ready: 1, Wanted: 1, Image: "r/operator:1", Version: "0.1.0"},
+			Operator: {Found: true, Ready: 1, Wanted: 1, Image: "r/operator:1", Version: "0.1.0", PullSecrets: []string{"registry"}},
 			Server:   {Found: true, Ready: 1, Wanted: 1, Image: "r/server:1", Version: "0.1.0"},
 			Radiod:   {Found: true, Ready: 2, Wanted: 2, Image: "r/radiod:1", Version: "0.1.0", BinDir: "/opt/cni/bin"},
 			Multus:   {Found: true, Ready: 2, Wanted: 2, Image: "multus:v4", BinDir: "/opt/cni/bin"},
@@ -30,7 +30,7 @@ func sound() Cluster {
 		}),
 		Template: known(true), Archive: known(""), Storage: known(Storage{Claim: "Bound"}), PodSecurity: known("privileged"),
 		Rights: known(map[string]bool{}), Clocks: known(map[string]time.Duration{"h1": 300 * time.Millisecond, "h2": -200 * time.Millisecond}),
-		PluginProblems: known([]string{}), Waveforms: known(12), Monitored: known(true),
+		PluginProblems: known([]string{}), Waveforms: known(12), Monitored: known(true), PullSecrets: known(PullSecrets{Account: []string{"registry"}}),
 	}
 	for name, own := range ownDefinitions() {
 		c.Kinds[own.Spec.Names.Kind+".vignette.dev"] = true
@@ -104,6 +104,8 @@ func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 		"no class":                {func(c *Cluster) { c.Storage = known(Storage{}) }, "storage", Missing, true, "no default StorageClass", "storageClassName"},
 		"a claim that waits":      {func(c *Cluster) { c.Storage = known(Storage{Claim: "Pending", Default: "d"}) }, "storage", Missing, true, "Pending", "describe pvc"},
 		"too strict a namespace":  {func(c *Cluster) { c.PodSecurity = known("restricted") }, "Pod Security", Missing, true, "enforces restricted", "enforce=privileged"},
+		"no Secret to pull with":  {func(c *Cluster) { c.PullSecrets.Value.Absent = []string{"registry"} }, "pull secrets", Warning, false, "not in namespace team-nor: registry", "create them there"},
+		"one that is not used":    {func(c *Cluster) { c.PullSecrets.Value.Account = nil }, "pull secrets", Warning, false, "does not name registry", "that account's"},
 		"no waveforms":            {func(c *Cluster) { c.Waveforms = known(0) }, "waveforms", Warning, false, "none", "waveforms.create"},
 		"a clock that is off":     {func(c *Cluster) { c.Clocks.Value["h2"] = -4 * time.Second }, "clocks", Warning, false, "h2 by -4s", "synchronise"},
 		"no right to run":         {func(c *Cluster) { c.Rights.Value["run experiments"] = false }, "right: run experiments", Missing, true, "not in namespace team-nor", "vignette-experimenter"},

@@ -80,6 +80,7 @@ func Gather(ctx context.Context, config *rest.Config, namespace, platform, progr
 	c.Storage = g.storage(ctx, cmp.Or(c.Parts.Value[Server].Claim, ownClaim))
 	c.PodSecurity, c.Rights, c.Clocks = g.podSecurity(ctx), g.rights(ctx), g.clocks(ctx)
 	c.PluginProblems, c.Waveforms, c.Monitored = g.pluginProblems(ctx), g.waveforms(ctx), g.monitored(ctx)
+	c.PullSecrets = g.pullSecrets(ctx, c.Parts.Value[Operator].PullSecrets)
 	return c
 }
 
@@ -233,6 +234,7 @@ func partFrom(workload client.Object, template *corev1.PodTemplateSpec) Part {
 	if len(template.Spec.Containers) > 0 {
 		part.Image = template.Spec.Containers[0].Image
 	}
+	part.PullSecrets = namesOf(template.Spec.ImagePullSecrets)
 	for _, volume := range template.Spec.Volumes {
 		if volume.HostPath != nil && slices.Contains([]string{"cni-bin", "cnibin"}, volume.Name) {
 			part.BinDir = volume.HostPath.Path
@@ -242,6 +244,29 @@ func partFrom(workload client.Object, template *corev1.PodTemplateSpec) Part {
 		}
 	}
 	return part
+}
+
+func namesOf(references []corev1.LocalObjectReference) (names []string) {
+	for _, r := range references {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// pullSecrets of the caller's namespace, where the platform has those of these names. A Secret that the caller may not read
+// may be there.
+func (g *gatherer) pullSecrets(ctx context.Context, platform []string) Fact[PullSecrets] {
+	account := &corev1.ServiceAccount{}
+	if err := g.kube.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: "default"}, account); err != nil {
+		return unknown[PullSecrets](reasonOf(err))
+	}
+	found := PullSecrets{Account: namesOf(account.ImagePullSecrets)}
+	for _, name := range platform {
+		if apierrors.IsNotFound(g.kube.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: name}, &corev1.Secret{})) {
+			found.Absent = append(found.Absent, name)
+		}
+	}
+	return known(found)
 }
 
 // get an object whose kind has no Go type here.
