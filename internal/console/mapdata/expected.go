@@ -7,6 +7,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/linkbudget"
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -48,9 +49,11 @@ func silentAt(spec *v1alpha1.RadioNetworkSpec, at time.Duration) bool {
 
 // budget of a network's links at a time.
 type budget struct {
-	spec     *v1alpha1.RadioNetworkSpec
-	source   v1alpha1.PathlossSource
-	radios   []linkbudget.Radio
+	spec   *v1alpha1.RadioNetworkSpec
+	source v1alpha1.PathlossSource
+	radios []linkbudget.Radio
+	// schedule is the network's own, nil for a generated one, whose radios have one frequency, and for rfpipe.
+	schedule *tdma.Schedule
 	antennas []geo.Position
 	placed   []bool
 	// cursor at the time, nil without a scenario, and the members' indexes in it, -1 for none.
@@ -67,6 +70,7 @@ func newBudget(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at 
 			linkbudget.Patch(b.radios, spec.Members, c.From, c.Radio)
 		}
 	}
+	b.followSchedule(at)
 	if compiled != nil {
 		b.cursor = compiled.NewCursor()
 		if err := b.cursor.Seek(at); err != nil {
@@ -90,6 +94,38 @@ func newBudget(spec *v1alpha1.RadioNetworkSpec, compiled *scenario.Scenario, at 
 	return b, nil
 }
 
+// followSchedule gives the radios the frequencies of the schedule at a time.
+func (b *budget) followSchedule(at time.Duration) {
+	if b.spec.Waveform.TDMA == nil {
+		return
+	}
+	current, later, _ := linkbudget.Schedules(b.spec, b.spec.Changes) // radiod reports the error
+	for i := range b.spec.Changes {
+		if c := &b.spec.Changes[i]; later[&c.RadioChange] != nil && c.AtNanoseconds <= int64(at) {
+			current = later[&c.RadioChange]
+		}
+	}
+	if current == nil || current.Generated() {
+		return
+	}
+	b.schedule = current
+	for i, hertz := range linkbudget.Frequencies(b.spec, current) {
+		b.radios[i].FrequencyHertz = hertz
+	}
+}
+
+// hears reports whether a member listens where another sends.
+func (b *budget) hears(to, from int) bool {
+	if b.radios[from].SubID != b.radios[to].SubID {
+		return false
+	}
+	if b.schedule == nil {
+		return b.radios[from].FrequencyHertz == b.radios[to].FrequencyHertz
+	}
+	listens := b.schedule.Frequencies(int(b.spec.Members[to].NEM), tdma.Receive)
+	return slices.ContainsFunc(b.schedule.Frequencies(int(b.spec.Members[from].NEM), tdma.Transmit), func(hertz uint64) bool { return slices.Contains(listens, hertz) })
+}
+
 // pathloss from one member to another.
 func (b *budget) pathloss(i, j int) (dB float64, known bool) {
 	if b.source != v1alpha1.PathlossScenario {
@@ -106,7 +142,7 @@ func (b *budget) links() []Link {
 	for i := range b.radios {
 		for j := range b.radios {
 			from, to := &b.radios[i], &b.radios[j]
-			if i == j || !from.Transmit || from.FrequencyHertz != to.FrequencyHertz || from.SubID != to.SubID {
+			if i == j || !from.Transmit || !b.hears(j, i) {
 				continue
 			}
 			loss, known := b.pathloss(i, j)

@@ -190,6 +190,30 @@ func TestExpectedLinksAreThoseWhoseBudgetWouldDo(t *testing.T) {
 	}
 }
 
+func TestExpectedLinksOfAScheduleAreWhereSomebodyListens(t *testing.T) {
+	const schedule = `<emane-tdma-schedule><structure frames="1" slots="2" slotoverhead="0" slotduration="5000" bandwidth="25000"/>
+		<multiframe frequency="300M" power="37" class="0" datarate="9600"><frame index="0"><slot index="0" nodes="1"/>
+		<slot index="1" nodes="2"><tx frequency="3G"/></slot><slot index="1" nodes="1"><rx frequency="3G"/></slot></frame></multiframe></emane-tdma-schedule>`
+	plan := fixed(t)
+	network := &plan.Spec.Networks[0]
+	network.TDMA = &v1alpha1.TDMAModel{PHY: network.RFPipe.PHY, Schedule: schedule}
+	network.RFPipe = nil
+	a := newResults(t, plan)
+	at := 5 * time.Second
+	made, err := New().Links(t.Context(), a.source(), a.plan.UID, LinksQuery{Network: "vhf", At: &at, Expected: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, link := range made.Links {
+		got = append(got, fmt.Sprintf("%s→%s %.2f", link.From, link.To, *link.SINR))
+	}
+	// car is not in the schedule. veh sends at ten times the frequency, and loses 20 dB more.
+	if diff := cmp.Diff("hq→veh 64.09, veh→hq 44.09", strings.Join(got, ", ")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestASilentNetworkHasNoExpectedLinks(t *testing.T) {
 	plan, yes, no := fixed(t), true, false
 	for at, silent := range map[int64]*bool{50e9: &yes, 60e9: &no} {

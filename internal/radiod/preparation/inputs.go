@@ -7,9 +7,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"vignette.dev/vignette/internal/linkbudget"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/spectrum"
-	"vignette.dev/vignette/internal/radiod/waveforms"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -105,7 +105,7 @@ func (s *Inputs) followSchedules(spec *v1alpha1.RadioNetworkSpec, changes []v1al
 	if spec.Waveform.TDMA == nil || spec.Waveform.TDMA.Schedule == "" && !slices.ContainsFunc(changes, isSchedule) {
 		return nil // generated schedules are at phy.frequency
 	}
-	begins, later := waveforms.Schedules(spec, changes)
+	begins, later, _ := linkbudget.Schedules(spec, changes) // waveforms.Network reports the error
 	copy(s.startFrequencies[first:], s.frequenciesBy(begins, spec))
 	scheduled := map[int][]float64{}
 	for i := range changes {
@@ -116,23 +116,16 @@ func (s *Inputs) followSchedules(spec *v1alpha1.RadioNetworkSpec, changes []v1al
 	return scheduled
 }
 
-// frequenciesBy returns the members' frequencies by a schedule of their network: that at which a member sends, else that at
-// which it listens. It is nil without a schedule, and for a generated one.
-func (s *Inputs) frequenciesBy(schedule *tdma.Schedule, spec *v1alpha1.RadioNetworkSpec) (hertz []float64) {
+// frequenciesBy returns the members' frequencies by a schedule of their network. It is nil without a schedule, and for a
+// generated one.
+func (s *Inputs) frequenciesBy(schedule *tdma.Schedule, spec *v1alpha1.RadioNetworkSpec) []float64 {
 	if schedule == nil || schedule.Generated() {
 		return nil
 	}
 	if err := schedule.CheckHops(); err != nil && s.hops == nil && spec.Engine != v1alpha1.EngineEMANE {
 		s.hops = fmt.Errorf("schedule of %s: %w", spec.Network, err)
 	}
-	for i := range spec.Members {
-		nem, frequency := int(spec.Members[i].NEM), spec.Waveform.PHY().Frequency.Hertz()
-		if all := slices.Concat(schedule.Frequencies(nem, tdma.Transmit), schedule.Frequencies(nem, tdma.Receive)); len(all) > 0 {
-			frequency = float64(all[0])
-		}
-		hertz = append(hertz, frequency)
-	}
-	return hertz
+	return linkbudget.Frequencies(spec, schedule)
 }
 
 // checkHops reports members that send at several frequencies where pathloss differs by frequency: a pair has one pathloss.
