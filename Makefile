@@ -60,7 +60,7 @@ SEQUENTIAL := ./operators/experiment ./internal/validate ./internal/scenario ./i
 # Exceptions: the manager, which API_SERVER_TESTS run with the detector, and tests of which several run at once that share nothing.
 CONCURRENT_TESTS := operators/experiment/apiserver_test.go|operators/experiment/sweep_world_test.go|hack/studies/campaigns_test.go
 # Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
-REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod/... ./internal/radioqueue ./internal/traffic
+REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod $(addprefix ./internal/radiod/,dataplane emaned networks packettap peers samples worker) ./internal/radioqueue ./internal/traffic
 # Tests in real time that start an API server and a manager.
 API_SERVER_TESTS := OnARealAPIServer
 # By default every program that ends waits a second for races of goroutines that are left, and tests start many.
