@@ -320,6 +320,15 @@ func (r *Recorder) Samples(uid string, now int64) (samples []runapi.CaptureSampl
 	return samples
 }
 
+// Repeat has the next Samples of a run report all its captures, as earlier reports were lost.
+func (r *Recorder) Repeat(uid string) {
+	for _, s := range r.streamsOf(uid) {
+		s.mu.Lock()
+		s.reported = runapi.CaptureSample{}
+		s.mu.Unlock()
+	}
+}
+
 // Completed reports whether every capture of a run has ended, is archived, and was reported as ended.
 func (r *Recorder) Completed(uid string) bool {
 	for _, s := range r.streamsOf(uid) {

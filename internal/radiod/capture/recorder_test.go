@@ -275,6 +275,13 @@ func TestFilterSnapLengthAndLimitHoldForEachCaptureByItself(t *testing.T) {
 			t.Errorf("sample %+v, want it ended by %q", s, want)
 		}
 	}
+	if n := len(b.Samples("run-1", 6)); n != 0 {
+		t.Errorf("%d samples of captures without changes, want none", n)
+	}
+	b.Repeat("run-1")
+	if n := len(b.Samples("run-1", 7)); n != 3 {
+		t.Errorf("%d samples are repeated, want those of 3 captures", n)
+	}
 	if _, err := os.Stat(filepath.Join(b.Directory, "run-1", "other")); err == nil {
 		t.Error("a capture of other nodes is there")
 	}

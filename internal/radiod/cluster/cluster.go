@@ -327,7 +327,9 @@ func (c *Cluster) writeStatuses(ctx context.Context) {
 			if err := c.writeStatus(ctx, name, uid); err != nil {
 				c.Log.Warn("write a RadioNetwork's status", "name", name.Name, "error", err)
 				c.mu.Lock()
-				c.changed[name] = uid
+				if _, again := c.changed[name]; !again { // another object may have the name now
+					c.changed[name] = uid
+				}
 				c.mu.Unlock()
 				time.AfterFunc(time.Second, func() { c.wake.Ring() })
 			}

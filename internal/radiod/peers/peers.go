@@ -201,7 +201,7 @@ func (p *Peers) Set(all map[string]Address) {
 		if peer.since == 0 {
 			peer.address, peer.key, peer.since = a.UDP, a.Key, p.Now()
 			p.byKey[a.Key] = peer
-			p.measureMTU(peer)
+			p.measureMTU(peer, peer.address)
 			p.maintain(peer, peer.since)
 		}
 	}
@@ -224,9 +224,9 @@ func (p *Peers) reset(peer *Peer, entirely bool) {
 	}
 }
 
-// measureMTU updates how much a datagram to a peer may hold.
-func (p *Peers) measureMTU(peer *Peer) {
-	mtu := max(p.MTU(peer.address), minimumMTU)
+// measureMTU updates how much a datagram to a peer at an address may hold.
+func (p *Peers) measureMTU(peer *Peer, address netip.AddrPort) {
+	mtu := max(p.MTU(address), minimumMTU)
 	peer.partRoom.Store(int64(min(mtu, 65535) - ipOverhead - dataHeader - tagLength - 1 - partHeader))
 }
 
@@ -466,7 +466,7 @@ func (peer *Peer) transmit(message []byte, number uint32, plain, datagram []byte
 		plain = append(putPartHeader(append(plain[:0], plainPart), number, part, parts), body...)
 		if _, err := p.Conn.WriteToUDPAddrPort(s.seal(datagram, plain), address); err != nil {
 			if errors.Is(err, unix.EMSGSIZE) {
-				p.measureMTU(peer) // the path has become narrower
+				p.measureMTU(peer, address) // the path has become narrower
 			}
 			return false
 		}

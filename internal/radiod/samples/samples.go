@@ -107,6 +107,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 
 // Sample writes everything that is written once a second.
 func (s *Sampler) Sample() {
+	s.repeatAfterGaps()
 	s.Source.ReadRings()
 	counted, now := s.Source.Counters(true), clock.Realtime()
 	for what, err := range map[string]error{
@@ -115,6 +116,22 @@ func (s *Sampler) Sample() {
 	} {
 		if err != nil {
 			s.Log.Error("write "+what, "error", err)
+		}
+	}
+}
+
+// repeatAfterGaps forgets what was written into logs with a new gap: lines that write only changes would build on lines that
+// are not there.
+func (s *Sampler) repeatAfterGaps() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for uid, r := range s.runs {
+		if !r.spool.hasResumed() {
+			continue
+		}
+		r.described, r.networkLogs, r.routes = map[string]bool{}, map[string]*networkLog{}, routeLog{}
+		if s.Captures != nil {
+			s.Captures.Repeat(uid)
 		}
 	}
 }

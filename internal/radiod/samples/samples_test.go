@@ -319,6 +319,47 @@ func TestSamplesFollowAHeaderOfTheNodesSettings(t *testing.T) {
 	}
 }
 
+func TestWhatALogHasOfChangesIsRepeatedAfterAGap(t *testing.T) {
+	s := newSampler(t.TempDir())
+	s.Source = still{networks: countersOf(10, 4), routes: []figures.Routes{{Node: "hq", RunUID: "run", Domain: olsrv2, Networks: []string{"vhf"}, Finder: foundRoutes{routeTo(2, 2, 0, 5)}}}}
+	s.Sample()
+	written, _ := lines(t, s.Directory)
+	s.runs["run"].spool.noQuota = true
+	s.Sample()
+	s.runs["run"].spool.noQuota = false
+	s.Sample() // writes the gap
+	s.Sample()
+	s.Sample()
+	all, _ := lines(t, s.Directory)
+	isHeader := func(line string) bool { return strings.Contains(line, `"settings"`) }
+	isRoutes := func(line string) bool { return strings.Contains(line, `"whole":true`) }
+	for name, is := range map[string]func(string) bool{"headers": isHeader, "lines of all routes": isRoutes} {
+		if before, now := count(written, is), count(all, is); before != 1 || now != 2 {
+			t.Errorf("%d %s at first and %d in all; want 1 and 2: %q", before, name, now, all)
+		}
+	}
+}
+
+func count(lines []string, is func(string) bool) (n int) {
+	for _, line := range lines {
+		if is(line) {
+			n++
+		}
+	}
+	return n
+}
+
+// still is a source whose figures do not change.
+type still struct {
+	networks []figures.Network
+	routes   []figures.Routes
+}
+
+func (s still) ReadRings()                        {}
+func (s still) Counters(bool) []figures.Network   { return s.networks }
+func (s still) Routes() []figures.Routes          { return s.routes }
+func (s still) LateIntervals() [][]radio.Interval { return nil }
+
 func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T) {
 	s := newSampler(t.TempDir())
 	counters := countersOf(10, 4)

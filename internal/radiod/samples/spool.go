@@ -57,6 +57,8 @@ type spool struct {
 	// noQuota is set while the server has no room for the run: samples are gaps instead of waiting.
 	noQuota bool
 	sealed  bool
+	// resumed is set once lines are taken again after a gap.
+	resumed bool
 }
 
 func spoolName(uid string, base int64) string {
@@ -138,10 +140,20 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 		s.refuse(timeNanoseconds, own) // the next lines overwrite a partial write
 		return fmt.Errorf("spool of run %s: %d of %d bytes written: %w", s.uid, n, len(lines), err)
 	}
+	s.resumed = s.resumed || s.refused > 0
 	s.refused = 0
 	s.end += int64(n)
 	s.all.Add(int64(n))
 	return nil
+}
+
+// hasResumed reports, once for each gap, whether lines are taken again after it.
+func (s *spool) hasResumed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	resumed := s.resumed
+	s.resumed = false
+	return resumed
 }
 
 // refuse counts lines that found no room; the lock is held.
