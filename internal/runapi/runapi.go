@@ -604,6 +604,8 @@ type RunSummary struct {
 	Campaign *PlannedCampaign `json:"campaign,omitempty"`
 	// Problem names records of the run that could not be read and were renamed.
 	Problem string `json:"problem,omitempty"`
+	// Sealed is set once the run's logs are complete and take no more.
+	Sealed bool `json:"sealed,omitempty"`
 }
 
 // AgentEvent is a line of an agent's own log, agent.jsonl.

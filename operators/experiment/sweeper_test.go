@@ -43,7 +43,7 @@ type listed struct{ *server }
 
 func (l listed) Runs(context.Context, string, string) (all []runapi.RunSummary, err error) {
 	for uid, state := range l.states {
-		all = append(all, runapi.RunSummary{Namespace: state.Plan.Namespace, Name: state.Plan.Name, UID: uid, Phase: state.Plan.Phase})
+		all = append(all, runapi.RunSummary{Namespace: state.Plan.Namespace, Name: state.Plan.Name, UID: uid, Phase: state.Plan.Phase, Sealed: state.Sealed})
 	}
 	return all, l.call()
 }
@@ -66,7 +66,8 @@ func TestTheArchiveGetsAMissedDeletion(t *testing.T) {
 	}
 	w.server.down = false
 	w.must(sweeper.SweepArchive(t.Context()))
-	if message := w.server.states[string(e.UID)].Plan.Message; phase() != v1alpha1.PhaseFailed || message != "the experiment was deleted while the server could not be reached" {
-		t.Errorf("the run is %s in the archive: %s", phase(), message)
+	state := w.server.states[string(e.UID)]
+	if phase() != v1alpha1.PhaseFailed || state.Plan.Message != "the experiment was deleted while the server could not be reached" || !state.Sealed {
+		t.Errorf("the run is %s in the archive: %s; sealed %t", phase(), state.Plan.Message, state.Sealed)
 	}
 }

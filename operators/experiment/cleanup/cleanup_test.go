@@ -108,32 +108,42 @@ func TestADeletionThatIsRefusedIsReportedAtItsDeadline(t *testing.T) {
 	}
 }
 
-// archive has plans by the run's UID.
-type archive map[string]runapi.Plan
+// archive has runs by their UIDs.
+type archive map[string]archivedRun
+
+type archivedRun struct {
+	runapi.Plan
+	sealed bool
+}
 
 func (a archive) PutPlan(_ context.Context, plan runapi.Plan) (runapi.State, error) {
-	a[plan.UID] = plan
+	a[plan.UID] = archivedRun{plan, a[plan.UID].sealed}
 	return runapi.State{Plan: plan}, nil
 }
 
 func (a archive) State(_ context.Context, uid string) (runapi.State, error) {
-	plan, found := a[uid]
+	run, found := a[uid]
 	if !found {
 		return runapi.State{}, &runs.Error{Status: 404}
 	}
-	return runapi.State{Plan: plan}, nil
+	return runapi.State{Plan: run.Plan}, nil
 }
 
 func (a archive) Runs(context.Context, string, string) (all []runapi.RunSummary, err error) {
-	for _, plan := range a {
-		all = append(all, runapi.RunSummary{Namespace: plan.Namespace, Name: plan.Name, UID: plan.UID, Phase: plan.Phase})
+	for _, run := range a {
+		all = append(all, runapi.RunSummary{Namespace: run.Namespace, Name: run.Name, UID: run.UID, Phase: run.Phase, Sealed: run.sealed})
 	}
 	return all, nil
 }
 
+func (a archive) Seal(_ context.Context, uid string, _ runapi.SealRequest) (runapi.Manifest, error) {
+	a[uid] = archivedRun{a[uid].Plan, true}
+	return runapi.Manifest{}, nil
+}
+
 // archiveOf has the plan of the run u1, whose nodes start.
 func archiveOf() archive {
-	return archive{"u1": {Namespace: "team", Name: "run", UID: "u1", Phase: v1alpha1.PhaseProvisioning}}
+	return archive{"u1": {Plan: runapi.Plan{Namespace: "team", Name: "run", UID: "u1", Phase: v1alpha1.PhaseProvisioning}}}
 }
 
 func TestTheArchiveGetsTheReasonOfARunThatFailedWithoutTheServer(t *testing.T) {
@@ -145,9 +155,23 @@ func TestTheArchiveGetsTheReasonOfARunThatFailedWithoutTheServer(t *testing.T) {
 		if err := (&Sweeper{Client: kube, Live: kube, Archive: archived}).SweepArchive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := archived["u1"]; got.Phase != phase || got.Message != want {
-			t.Errorf("the run of an experiment that is %s is %s in the archive: %q; want %q", phase, got.Phase, got.Message, want)
+		if got := archived["u1"]; got.Phase != phase || got.Message != want || got.sealed != scope.Finished(phase) {
+			t.Errorf("the run of an experiment that is %s is %s in the archive: %q, sealed %t; want %q", phase, got.Phase, got.Message, got.sealed, want)
 		}
+	}
+}
+
+func TestTheLogsOfADeletedRunAreSealed(t *testing.T) {
+	kube := cleanerOf(interceptor.Funcs{}).Objects.Client
+	archived := archiveOf()
+	if err := recordAsFailed(t.Context(), archived, "u1", "the experiment was deleted while Running"); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&Sweeper{Client: kube, Live: kube, Archive: archived}).SweepArchive(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := archived["u1"]; !got.sealed || got.Message != "the experiment was deleted while Running" {
+		t.Errorf("its run is sealed %t: %q; want it sealed, with the reason that it had", got.sealed, got.Message)
 	}
 }
 

@@ -2,6 +2,7 @@ package cleanup
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +16,7 @@ import (
 )
 
 // Sweeper deletes RadioNetworks whose experiment is gone. Owner references do not work across namespaces, and users can
-// remove a finalizer. It also ends the runs of deleted and failed experiments in the archive, as the server may have been down.
+// remove a finalizer. It also ends the runs of deleted and failed experiments in the archive, and seals them.
 type Sweeper struct {
 	Client client.Client
 	// Live reads from the API server, because a stale cache could delete the network of a running experiment.
@@ -29,6 +30,7 @@ type Sweeper struct {
 type Archive interface {
 	planStore
 	Runs(ctx context.Context, namespace, name string) ([]runapi.RunSummary, error)
+	Seal(ctx context.Context, uid string, request runapi.SealRequest) (runapi.Manifest, error)
 }
 
 // NeedLeaderElection makes only one manager sweep.
@@ -76,33 +78,40 @@ func (w *Sweeper) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// SweepArchive marks archived runs as failed whose experiment is gone or has failed, unless they have ended.
-func (w *Sweeper) SweepArchive(ctx context.Context) error {
+// SweepArchive ends archived runs whose experiment is gone or over: it records that they failed, unless they have ended, and
+// seals their logs. Somebody may follow the logs until then.
+func (w *Sweeper) SweepArchive(ctx context.Context) (failed error) {
 	archived, err := w.Archive.Runs(ctx, "", "")
 	if err != nil {
 		return err
 	}
 	for _, run := range archived {
-		if scope.Finished(run.Phase) || run.Phase == "" {
-			continue
-		}
-		var e v1alpha1.Experiment
-		err := w.Live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Name}, &e)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		why := "the experiment was deleted while the server could not be reached"
-		if err == nil && string(e.UID) == run.UID {
-			if e.Status.Phase != v1alpha1.PhaseFailed {
-				continue
-			}
-			why = e.Status.Message
-		}
-		if err := recordAsFailed(ctx, w.Archive, run.UID, why); err != nil {
-			return err
+		if run.Phase != "" && !(run.Sealed && scope.Finished(run.Phase)) {
+			failed = errors.Join(failed, w.endIfOver(ctx, run))
 		}
 	}
-	return nil
+	return failed
+}
+
+// endIfOver ends an archived run whose experiment is gone or over.
+func (w *Sweeper) endIfOver(ctx context.Context, run runapi.RunSummary) error {
+	var e v1alpha1.Experiment
+	err := w.Live.Get(ctx, client.ObjectKey{Namespace: run.Namespace, Name: run.Name}, &e)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	why := "the experiment was deleted while the server could not be reached"
+	if err == nil && string(e.UID) == run.UID {
+		if !scope.Finished(e.Status.Phase) {
+			return nil
+		}
+		why = e.Status.Message
+	}
+	if err := recordAsFailed(ctx, w.Archive, run.UID, why); err != nil || run.Sealed {
+		return err
+	}
+	_, err = w.Archive.Seal(ctx, run.UID, runapi.SealRequest{})
+	return err
 }
 
 // experimentExists reports whether a network's experiment exists. The cache is enough for a yes, but not for a no.
