@@ -40,6 +40,7 @@ import (
 // +kubebuilder:rbac:groups=vignette.dev,namespace=vignette-system,resources=radionetworks,verbs=get;list;watch;create;delete;patch;update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete;patch
 // +kubebuilder:rbac:groups="",resources=nodes;resourcequotas;namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=limitranges,verbs=list
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
 // +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;create;patch

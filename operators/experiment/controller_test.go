@@ -124,6 +124,23 @@ func TestASubnetOfTheClusterIsRefused(t *testing.T) {
 	}
 }
 
+func TestAQuotaOfLimitsNeedsDefaults(t *testing.T) {
+	w := newWorld(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: w.key.Namespace}}
+	quota.Spec.Hard = corev1.ResourceList{corev1.ResourceLimitsMemory: quantity("64Gi")}
+	w.must(w.api.Create(t.Context(), quota))
+	w.settle()
+	accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
+	want := "ResourceQuota team of namespace " + w.key.Namespace + " has limits.memory, and no LimitRange there gives containers a default limit of memory: add one, or bound requests.memory instead"
+	if accepted.Reason != scope.ReasonLimitsMissing || !strings.Contains(accepted.Message, want) {
+		t.Errorf("Accepted is %+v; want %s", accepted, want)
+	}
+	defaults := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Name: "defaults", Namespace: w.key.Namespace}}
+	defaults.Spec.Limits = []corev1.LimitRangeItem{{Type: corev1.LimitTypeContainer, Default: corev1.ResourceList{corev1.ResourceMemory: quantity("2Gi")}}}
+	w.must(w.api.Create(t.Context(), defaults))
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
 func TestAnExperimentWaitsForQuotaAndSaysHowMuchItNeeds(t *testing.T) {
 	w := newWorld(t)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: w.key.Namespace}}

@@ -3,8 +3,6 @@ package metrics
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -227,10 +225,7 @@ func results(out series, run *v1alpha1.CampaignRun, labels ...string) {
 	if offered := max(r.Offered, r.Expected); offered > 0 { // an older status has only the expected ones
 		out.gauge(runDelivered, float64(r.Received)/float64(offered), labels...)
 	}
-	// It has a unit, milliseconds: 112.4ms.
-	if text, found := strings.CutSuffix(r.MedianDelay, "ms"); found {
-		if milliseconds, err := strconv.ParseFloat(text, 64); err == nil {
-			out.gauge(runMedian, milliseconds/1000, labels...)
-		}
+	if delay, err := time.ParseDuration(r.MedianDelay); err == nil { // 112.4ms, or 2.50s
+		out.gauge(runMedian, delay.Seconds(), labels...)
 	}
 }

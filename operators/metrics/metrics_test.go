@@ -54,14 +54,16 @@ func podOf(namespace, name string, phase corev1.PodPhase) *corev1.Pod {
 const want = `
 # HELP vignette_campaign_run_delivered_ratio Share of the offered deliveries of a run of a campaign that arrived, 0 to 1.
 # TYPE vignette_campaign_run_delivered_ratio gauge
+vignette_campaign_run_delivered_ratio{campaign="c",namespace="nor",point="hf",run="c-hf-1"} 1
 vignette_campaign_run_delivered_ratio{campaign="c",namespace="nor",point="wifi",run="c-wifi-1"} 0.75
 # HELP vignette_campaign_run_median_delay_seconds Median delay of a run of a campaign from sent to received.
 # TYPE vignette_campaign_run_median_delay_seconds gauge
+vignette_campaign_run_median_delay_seconds{campaign="c",namespace="nor",point="hf",run="c-hf-1"} 2.5
 vignette_campaign_run_median_delay_seconds{campaign="c",namespace="nor",point="wifi",run="c-wifi-1"} 0.1124
 # HELP vignette_campaign_runs Runs of a campaign's round, by phase.
 # TYPE vignette_campaign_runs gauge
 vignette_campaign_runs{campaign="c",namespace="nor",phase="Pending"} 2
-vignette_campaign_runs{campaign="c",namespace="nor",phase="Succeeded"} 1
+vignette_campaign_runs{campaign="c",namespace="nor",phase="Succeeded"} 2
 # HELP vignette_experiment_due_time_seconds When the drain of an experiment that goes on ends at the latest, Unix seconds; of none that stays up until it is stopped.
 # TYPE vignette_experiment_due_time_seconds gauge
 vignette_experiment_due_time_seconds{experiment="goes-on",namespace="nor",phase="Running"} 1090
@@ -96,6 +98,7 @@ func TestExperimentsTeamsAndCampaignsHaveMetrics(t *testing.T) {
 	campaign := &v1alpha1.Campaign{ObjectMeta: metav1.ObjectMeta{Namespace: "nor", Name: "c"}}
 	campaign.Status.Runs = []v1alpha1.CampaignRun{
 		{Name: "c-wifi-1", Point: "wifi", Phase: v1alpha1.RunSucceeded, Results: &v1alpha1.ResultsSummary{Expected: 4, Received: 3, MedianDelay: "112.4ms"}},
+		{Name: "c-hf-1", Point: "hf", Phase: v1alpha1.RunSucceeded, Results: &v1alpha1.ResultsSummary{Expected: 4, Received: 4, MedianDelay: "2.50s"}},
 		{Name: "c-wifi-2", Point: "wifi", Phase: v1alpha1.RunPending}, {Name: "c-wifi-3", Point: "wifi", Phase: v1alpha1.RunPending},
 	}
 	c := collector(t, goesOn, waits, over, quota("nor"), quota("stranger"), campaign,

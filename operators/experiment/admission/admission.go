@@ -83,8 +83,10 @@ func (a *Admitter) Accept(ctx context.Context, s *scope.Scope) (bool, error) {
 	default:
 		return false, nil
 	}
-	if err := a.References.CheckSubnets(ctx, s); err != nil {
-		return true, err
+	for _, check := range []func(context.Context, *scope.Scope) error{a.References.CheckSubnets, a.References.CheckLimits} {
+		if err := check(ctx, s); err != nil {
+			return true, err
+		}
 	}
 	s.SetNodes(0, len(s.Topology.Nodes))
 	if len(s.Findings) == 0 {
@@ -97,7 +99,7 @@ func (a *Admitter) Accept(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	s.RequeueAfter(time.Minute) // cluster ranges are not watched
 	notWatched := []string{scope.ReasonConfigMapNotFound, scope.ReasonKeyNotFound, checks.ReasonScriptInvalid, checks.ReasonPayloadTooLarge,
-		scope.ReasonSecretNotFound, scope.ReasonSecretNotAllowed, scope.ReasonDiskNotFound, scope.ReasonDiskNotAllowed, scope.ReasonOpenNotAllowed}
+		scope.ReasonSecretNotFound, scope.ReasonSecretNotAllowed, scope.ReasonDiskNotFound, scope.ReasonDiskNotAllowed, scope.ReasonOpenNotAllowed, scope.ReasonLimitsMissing}
 	if slices.Contains(notWatched, s.Findings[0].Reason) {
 		s.RequeueAfter(recheckInterval)
 	}
@@ -143,7 +145,8 @@ func (a *Admitter) stayQueued(s *scope.Scope, decision *queue.Decision) {
 		if refusal := meta.FindStatusCondition(s.Experiment.Status.Conditions, v1alpha1.ConditionAdmitted); refusal != nil {
 			s.Experiment.Status.Message = refusal.Message
 		}
-		s.RequeueAfter(a.Queue.setbacks.retryInUnchanged(s.Experiment.UID, s.Now))
+		// The decision may be older than the end of the wait.
+		s.RequeueAfter(max(a.Queue.setbacks.retryInUnchanged(s.Experiment.UID, s.Now), minQueueInterval))
 		return
 	}
 	status := &s.Experiment.Status

@@ -23,8 +23,10 @@ const (
 	// ReasonScenarioUnavailable means that the server does not give the scenario now. Accepted is then unknown.
 	ReasonScenarioUnavailable = "ScenarioUnavailable"
 	ReasonSubnetOverlap       = "SubnetOverlap"
-	ReasonScenarioChanged     = "ScenarioChanged"
-	ReasonEngineMissing       = "EngineNotInstalled"
+	// ReasonLimitsMissing means that a quota bounds limits which containers do not have.
+	ReasonLimitsMissing   = "LimitsMissing"
+	ReasonScenarioChanged = "ScenarioChanged"
+	ReasonEngineMissing   = "EngineNotInstalled"
 	// ReasonKubeVirtMissing means that a node is a virtual machine, and the cluster has no KubeVirt.
 	ReasonKubeVirtMissing = "KubeVirtNotInstalled"
 	// ReasonGuestMissing means that a virtual machine names no disk, and the platform has none.
