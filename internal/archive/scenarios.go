@@ -123,12 +123,14 @@ func (s *Scenarios) delete(one storedScenario) error {
 		return fmt.Errorf("archive: delete scenario %s: %w", one.digest, err)
 	}
 	s.used -= one.size
+	s.space.free(one.size)
 	return nil
 }
 
-// makeRoom deletes spare scenarios until n more bytes fit the quota. The caller has the lock.
+// makeRoom deletes spare scenarios until n more bytes fit the quota and the volume. The caller has the lock.
 func (s *Scenarios) makeRoom(n, quota int64, which Spare) error {
-	if quota <= 0 || s.used+n <= quota {
+	fitsQuota := func() bool { return quota <= 0 || s.used+n <= quota }
+	if fitsQuota() && s.space.has(n) {
 		return nil
 	}
 	found, err := s.spare(which)
@@ -140,9 +142,12 @@ func (s *Scenarios) makeRoom(n, quota int64, which Spare) error {
 			return err
 		}
 		s.OnDelete(one.digest)
-		if s.used+n <= quota {
+		if fitsQuota() && s.space.has(n) {
 			return nil
 		}
+	}
+	if fitsQuota() {
+		return ErrFull
 	}
 	return fmt.Errorf("%w: %d bytes are allowed for all of them, %d are used", ErrScenarioQuota, quota, s.used)
 }
@@ -151,28 +156,28 @@ func (s *Scenarios) makeRoom(n, quota int64, which Spare) error {
 func (s *Scenarios) CheckRoom(n, quota int64, which Spare) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.space.has(n) {
-		return ErrFull
-	}
-	if quota <= 0 || s.used+n <= quota {
+	if s.space.has(n) && (quota <= 0 || s.used+n <= quota) {
 		return nil
 	}
 	found, err := s.spare(which)
 	if err != nil {
 		return err
 	}
-	kept := s.used
+	spare := int64(0)
 	for _, one := range found {
-		kept -= one.size
+		spare += one.size
 	}
-	if kept+n > quota {
+	if !s.space.has(n - spare) {
+		return ErrFull
+	}
+	if kept := s.used - spare; quota > 0 && kept+n > quota {
 		return fmt.Errorf("%w: %d bytes are allowed for all of them, %d are needed", ErrScenarioQuota, quota, kept)
 	}
 	return nil
 }
 
 // Put stores the scenario with a digest. If it exists, only the content is checked. quota bounds the bytes of all scenarios;
-// 0 means no limit. Beyond it, spare ones are deleted. After a restart at any moment the scenario is complete or absent.
+// 0 means no limit. Beyond it, or on a full volume, spare ones are deleted. After a restart at any moment the scenario is complete or absent.
 func (s *Scenarios) Put(digest string, content io.Reader, quota int64, spare Spare) (size int64, err error) {
 	if err := digests.Check(digest); err != nil {
 		return 0, err
@@ -256,6 +261,9 @@ func (r *quotaReservation) Write(p []byte) (int, error) {
 	if err := r.scenarios.makeRoom(n, r.quota, r.spare); err != nil {
 		return 0, err
 	}
+	if !r.scenarios.space.reserve(n) { // logs have taken it meanwhile
+		return 0, ErrFull
+	}
 	r.scenarios.used += n
 	r.bytes += n
 	return len(p), nil
@@ -265,6 +273,7 @@ func (r *quotaReservation) release() {
 	r.scenarios.mu.Lock()
 	defer r.scenarios.mu.Unlock()
 	r.scenarios.used -= r.bytes
+	r.scenarios.space.free(r.bytes)
 }
 
 // Has reports whether the scenario with a digest exists, and counts as a use of it.

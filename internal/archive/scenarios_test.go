@@ -202,3 +202,29 @@ func TestNothingIsDeletedForAScenarioThatHasRoom(t *testing.T) {
 		s.used -= 10
 	}
 }
+
+func TestOnAFullVolumeSpareScenariosMakeRoomAndTheReserveStays(t *testing.T) {
+	dir := t.TempDir()
+	s := openScenarios(t, dir)
+	storeAged(t, s, dir, map[string]int{"old-------": 5})
+	s.space.checkedAt, s.space.bytesLeft = time.Now().Add(time.Hour), 5
+	spare := Spare{Before: time.Now().Add(-time.Hour)}
+	put := func(text string) error {
+		_, err := s.Put(digestOf(text), strings.NewReader(text), 0, spare)
+		return err
+	}
+	if err := errors.Join(s.CheckRoom(15, 0, spare), put("new-------")); err != nil {
+		t.Fatal(err)
+	}
+	if has(t, dir, "old-------") || !has(t, dir, "new-------") {
+		t.Error("the spare scenario has not made room for the new one")
+	}
+	for what, err := range map[string]error{"room": s.CheckRoom(10, 0, spare), "another one": put("another---")} {
+		if !errors.Is(err, ErrFull) {
+			t.Errorf("%s: %v; want the volume full, as 5 bytes are left", what, err)
+		}
+	}
+	if s.space.bytesLeft != 5 {
+		t.Errorf("%d bytes are left after the refusal; want 5", s.space.bytesLeft)
+	}
+}

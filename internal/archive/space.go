@@ -37,6 +37,13 @@ func (r *volumeSpace) reserve(n int64) bool {
 	return true
 }
 
+// free counts n bytes that are used no more.
+func (r *volumeSpace) free(n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bytesLeft += n
+}
+
 // has reports whether there is space for n more bytes.
 func (r *volumeSpace) has(n int64) bool {
 	r.mu.Lock()

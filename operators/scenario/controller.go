@@ -49,6 +49,9 @@ const (
 // storeCheckInterval is the time between two checks that the store still has a scenario. A check also marks it as used.
 const storeCheckInterval = 10 * time.Minute
 
+// storeTimeout bounds a question to the store. One worker serves all scenarios.
+const storeTimeout = 15 * time.Second
+
 // retryInterval is the time from a failure of the store to the next compilation.
 const retryInterval = 30 * time.Second
 
@@ -139,6 +142,8 @@ func (r *Reconciler) untilRetry(ctx context.Context, s *v1alpha1.Scenario, out c
 	if rest := storeCheckInterval - r.now().Sub(since); rest > 0 {
 		return rest, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
 	room, err := r.Store.HasScenarioRoom(ctx, s.Namespace, out.full.digest, out.full.bytes)
 	if err != nil || room {
 		return 0, err
@@ -175,6 +180,8 @@ func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bo
 	if s.Spec.Compiled != "" {
 		digest = s.Spec.Compiled
 	}
+	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
+	defer cancel()
 	has, err := r.Store.HasScenarioFor(ctx, s.Namespace, digest)
 	if err == nil {
 		r.storeChecks.checked(s.UID, r.now())
