@@ -238,7 +238,7 @@ func (e Extent) ownApps(message, runtime, is, remedy string) apiextensionsv1.Val
 
 // onePerNode refuses a second app on a node that serves a protocol, as it needs the first one's port.
 func (e Extent) onePerNode(p protocol.Protocol) apiextensionsv1.ValidationRule {
-	return e.refuse("a node runs two apps that are each an "+p.Server, fmt.Sprintf(
+	return e.refuse("a node runs two apps of the kind "+p.Server, fmt.Sprintf(
 		"[self.apps.filter(p, %s).map(p, p.name)].map(brokers, "+
 			"self.nodes.map(n, has(n.apps) && n.apps.filter(a, a in brokers).size() > 1, %s'a node has room for one %s, as it takes port %d'))[0]",
 		hasAny("p", p.Brokers), messageStart("nodes", "n.name", ".apps"), p.Server, p.Port))

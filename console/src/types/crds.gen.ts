@@ -507,7 +507,7 @@ export interface components {
                                     /** @description mgen is a script of ON, MOD and OFF events, such as "0.0 ON 1 POISSON [2.5 200]", with the patterns PERIODIC, POISSON, JITTER and BURST, and COUNT. Its times count from the app's start and lead. Protocol, topic and broker are the publisher's own: the script has no DST and no reception events. */
                                     mgen?: string;
                                 };
-                                /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+                                /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 885 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
                                 payload?: string;
                                 /** @description period between two messages of one publisher, 1ms or more. Give either period or pattern. */
                                 period?: string;
@@ -725,7 +725,7 @@ export interface components {
                             /** @description quietFor ends the drain early once nothing has been received for this long. */
                             quietFor?: string;
                         };
-                        /** @description duration of the run from T0; the drain comes after it. Apps that no timeline entry stops are stopped then. Without a duration the experiment is a live cluster: it stays up until it is stopped. */
+                        /** @description duration of the run from T0; the drain comes after it. Publishers that no entry stops are stopped then, other apps after the drain. Without a duration the experiment is a live cluster: it stays up until it is stopped. */
                         duration?: string;
                         /** @description networks are the radio networks to which nodes may be attached. The waveform of a network determines how it carries frames. It is the name of a Waveform object, or an inline model. */
                         networks: {
@@ -2021,7 +2021,7 @@ export interface components {
                             /** @description mgen is a script of ON, MOD and OFF events, such as "0.0 ON 1 POISSON [2.5 200]", with the patterns PERIODIC, POISSON, JITTER and BURST, and COUNT. Its times count from the app's start and lead. Protocol, topic and broker are the publisher's own: the script has no DST and no reception events. */
                             mgen?: string;
                         };
-                        /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+                        /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 885 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
                         payload?: string;
                         /** @description period between two messages of one publisher, 1ms or more. Give either period or pattern. */
                         period?: string;
@@ -2239,7 +2239,7 @@ export interface components {
                     /** @description quietFor ends the drain early once nothing has been received for this long. */
                     quietFor?: string;
                 };
-                /** @description duration of the run from T0; the drain comes after it. Apps that no timeline entry stops are stopped then. Without a duration the experiment is a live cluster: it stays up until it is stopped. */
+                /** @description duration of the run from T0; the drain comes after it. Publishers that no entry stops are stopped then, other apps after the drain. Without a duration the experiment is a live cluster: it stays up until it is stopped. */
                 duration?: string;
                 /** @description networks are the radio networks to which nodes may be attached. The waveform of a network determines how it carries frames. It is the name of a Waveform object, or an inline model. */
                 networks: {

@@ -817,7 +817,7 @@ export interface components {
         };
         /** @description ExperimentSpec describes a tactical network, what runs on it and when. It is immutable once the experiment has left the queue, except stop. */
         ExperimentSpec: {
-            /** @description duration of the run from T0; the drain comes after it. apps that no timeline entry stops are stopped then. Without a duration the experiment is a live cluster: it stays up until it is stopped. */
+            /** @description duration of the run from T0; the drain comes after it. Publishers that no entry stops are stopped then, other apps after the drain. Without a duration the experiment is a live cluster: it stays up until it is stopped. */
             duration?: string;
             /** @description seed of every random stream of the run: phases, payloads, losses. Equal seeds give equal draws, not equal results. */
             seed?: number;
@@ -1675,7 +1675,7 @@ export interface components {
             repeat?: components["schemas"]["Repetition"];
             /** @description topic of the messages; {country}, {unit}, {entity}, {node}, {app} and {instance} are replaced. */
             topic?: string;
-            /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
+            /** @description payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 885 bytes), or nffi-long (909 bytes). Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes. */
             payload?: string;
             /** @description encoding of payload geojson (json, the default, or cbor) or nffi (xml, the default, exi or exi-schemaless). */
             encoding?: string;

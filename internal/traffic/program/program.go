@@ -41,7 +41,7 @@ Both at once over MQTT/UDP:
    "publish": {"topic": "/PRT/PRT-UNIT001/PRT-S003/location", "payload": "geojson", "periodSeconds": 2},
    "subscribe": {"topics": ["#"]}}
 
-Payloads: geojson (a position, about 225 bytes), geojson-ids, nffi (a track, 880 to 894 bytes), nffi-long (909 bytes), gps (a record of about 115 bytes), image:N (a PNG image of N
+Payloads: geojson (a position, about 225 bytes), geojson-ids, nffi (a track, 880 to 885 bytes), nffi-long (909 bytes), gps (a record of about 115 bytes), image:N (a PNG image of N
 bytes, from 1024), bytes:N (N from 32), file:PATH (a file behind a line with the id).
 `
 

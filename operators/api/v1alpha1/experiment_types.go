@@ -315,7 +315,7 @@ type Publisher struct {
 	Topic string `json:"topic,omitempty"`
 
 	// payload of the messages. Positions: geojson (Blue Force Tracking, about 225 bytes; the default), or geojson-ids (with
-	// properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 894 bytes), or nffi-long (909 bytes).
+	// properties country-Id, unit-Id, entity-Id). Tracks: nffi (NFFI XML, 880 to 885 bytes), or nffi-long (909 bytes).
 	// Others: gps (a small position record), image:N (an incompressible image of N bytes), bytes:N (N arbitrary bytes, 32 at
 	// least), file:CONFIGMAP/KEY (a file from a ConfigMap). With a pattern, arbitrary bytes of its sizes.
 	// +kubebuilder:validation:MaxLength=256
@@ -1026,7 +1026,7 @@ type ScenarioReference struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !self.duration.matches('^([0-9]{1,9}([.][0-9]{1,9})?(us|ms|s)|[0-9]{1,5}([.][0-9]{1,9})?(m|h))+$') || duration(self.duration) > duration('0s')",message="duration must be above zero",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.stop) || !oldSelf.stop || has(self.stop) && self.stop",message="a stop cannot be taken back: make a new experiment",fieldPath=".stop",reason=FieldValueForbidden
 type ExperimentSpec struct {
-	// duration of the run from T0; the drain comes after it. Apps that no timeline entry stops are stopped then. Without
+	// duration of the run from T0; the drain comes after it. Publishers that no entry stops are stopped then, other apps after the drain. Without
 	// a duration the experiment is a live cluster: it stays up until it is stopped.
 	// +optional
 	Duration Duration `json:"duration,omitempty"`

@@ -1,5 +1,5 @@
 // Package nffi makes NATO Friendly Force Information messages (draft STANAG 5527, NFFI 1.3,
-// namespace urn:nato:fft:protocols:nffi13): one message with one track, of 880 to 894 bytes, or of 909 in a long form.
+// namespace urn:nato:fft:protocols:nffi13): one message with one track, of 880 to 885 bytes, or of 909 in a long form.
 //
 // The elements and their order are those of the schema's track: positionalData, identificationData,
 // operStatusData, deviceSpecificData. The message's id is the track's additionalId; the time in
