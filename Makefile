@@ -37,7 +37,7 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 	@hack/pipeline demo $(INSTALL_STEPS) 'run the quickstart' '$(WITH_CLUSTER) hack/demo $(DEMO_NAMESPACE)'
 
 .PHONY: test
-test: ## Set up all that is needed, run every test (long runs: test-long)
+test: ## Set up all that is needed, run the tests (others: test-emane, -gitops, -guest, -hosts, -kueue, -long, -restart, -starved, -vm)
 	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
 		'tests with the race detector' '$(MAKE) -s test-unit' 'tests without it' '$(MAKE) -s test-sequential' \
 		'tests of the analysis and the console' '$(MAKE) -s -j2 --output-sync=target test-analysis test-console' \
@@ -110,7 +110,7 @@ tutorials: ## Follow the tutorials on the cluster of KUBECONFIG (TUTORIALS=-upda
 test-long: ## The studies' full and short forms, 243 nodes, and the developer cluster's destructive tests (hours)
 	@hack/pipeline test-long 'where a company loses messages, in virtual time' 'go test -tags long -run Company -count=1 -timeout 60m -v ./internal/routing' \
 		'243 nodes on one loop' 'go test -tags long -run "ManyNodes|RoutesOfFewestHops" -count=1 -timeout 30m -v ./internal/radiod/worker' $(INSTALL_STEPS) \
-		'full-length scenarios' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
+		'full forms of the studies' '$(WITH_CLUSTER) go test -tags "e2e long" -run Long -count=1 -timeout 6h -v ./test/e2e' \
 		'short forms of all studies' '$(WITH_CLUSTER) go test -tags "e2e long" -run ShortFormsOfTheStudies -count=1 -timeout 6h -v ./test/e2e' \
 		'developer cluster, destructive' 'cd hack/devcluster && go test -tags e2e -count=1 -timeout 60m ./e2e'
 
@@ -120,19 +120,19 @@ test-hosts: ## Networks over several hosts held against one, in a developer clus
 		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(WITH_EMANE) $(INSTALL_ARGS)' 'several hosts' '$(WITH_CLUSTER) go test -tags e2e -run "SeveralHosts|CutOff" -count=1 -timeout 30m -v ./test/e2e'
 
 .PHONY: test-gitops
-test-gitops: ## A git repository drives experiments and campaigns through an Argo CD in the developer cluster (builds it first: 6 min)
+test-gitops: ## A git repository drives experiments and campaigns through an Argo CD in the developer cluster (builds it first)
 	@hack/pipeline test-gitops 'build programs' '$(MAKE) -s build' 'developer cluster with Argo CD' 'hack/cluster up --with argocd' 'images' 'hack/images --load' \
 		'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG)' 'GitOps' '$(WITH_CLUSTER) go test -tags "e2e gitops" -run GitOps -count=1 -timeout 30m -v ./test/e2e'
 
 .PHONY: test-vm
-test-vm: ## Nodes that are virtual machines, in the developer cluster with KubeVirt (builds it first: 7 min)
+test-vm: ## Nodes that are virtual machines, in the developer cluster with KubeVirt (builds it first)
 	@hack/test-packages guest
 	@hack/pipeline test-vm 'build programs' '$(MAKE) -s build' 'developer cluster with KubeVirt' 'hack/cluster up --with kubevirt' 'images' 'hack/images --load --with test-vm' \
 		'disks' 'hack/guest-disks bin/guest-disks guest' 'install the platform' '$(WITH_CLUSTER) hack/install $(NAMESPACE) $(IMAGES) $(TAG) $(INSTALL_ARGS)' \
 		'virtual machines' '$(WITH_CLUSTER) VIGNETTE_GUEST_DISKS=$(CURDIR)/bin/guest-disks go test -tags "e2e vm" -run "^($$(sed -nE "s/^func (Test[[:alnum:]]+).*/\1/p" test/e2e/vm_*test.go | paste -sd "|"))$$" -count=1 -timeout 40m -v ./test/e2e'
 
 .PHONY: test-kueue
-test-kueue: ## Kueue's own manager decides on experiments on a real API server, with kwok's nodes (builds Kueue first: 10 min)
+test-kueue: ## Kueue's own manager decides on experiments on a real API server, with kwok's nodes (builds Kueue first)
 	go build -o bin/operator ./operators/cmd/manager
 	go build -C hack/kwok -o $(CURDIR)/bin/kwok sigs.k8s.io/kwok/cmd/kwok
 	go build -C hack/kueue -o $(CURDIR)/bin/kueue sigs.k8s.io/kueue/cmd/kueue
