@@ -63,22 +63,17 @@ const QueueLength = 4096
 // Move moves the link from the calling thread's namespace to another one, with the given index; 0 lets the
 // kernel choose. Kernels before 5.12 ignore the index.
 func Move(name string, i Interface, namespace *os.File, index int) error {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
-	link, err := h.LinkByName(name)
+	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", name, err)
 	}
-	if err := h.LinkSetHardwareAddr(link, i.MAC); err != nil {
+	if err := netlink.LinkSetHardwareAddr(link, i.MAC); err != nil {
 		return fmt.Errorf("interface %s: mac %v: %w", name, i.MAC, err)
 	}
-	if err := h.LinkSetMTU(link, i.MTU); err != nil {
+	if err := netlink.LinkSetMTU(link, i.MTU); err != nil {
 		return fmt.Errorf("interface %s: mtu %d: %w", name, i.MTU, err)
 	}
-	if err := h.LinkSetTxQLen(link, QueueLength); err != nil {
+	if err := netlink.LinkSetTxQLen(link, QueueLength); err != nil {
 		return fmt.Errorf("interface %s: txqueuelen %d: %w", name, QueueLength, err)
 	}
 	if err := moveLink(link.Attrs().Index, int(namespace.Fd()), index); err != nil {
@@ -104,58 +99,53 @@ func moveLink(from, namespace, index int) error {
 // SetUp names the link, applies kernel settings, adds address and routes, and sets it up. It runs on a thread
 // in the pod's namespace. It returns the interface's index and the settings.
 func SetUp(temporary string, i Interface) (index int, settings map[string]string, err error) {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return 0, nil, fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
-	link, err := h.LinkByName(temporary)
+	link, err := netlink.LinkByName(temporary)
 	if err != nil {
 		return 0, nil, fmt.Errorf("interface %s: %w", temporary, err)
 	}
 	index = link.Attrs().Index
-	if err := h.LinkSetName(link, i.Name); err != nil {
+	if err := netlink.LinkSetName(link, i.Name); err != nil {
 		return index, nil, fmt.Errorf("interface %s: rename to %s: %w", temporary, i.Name, err)
 	}
 	if i.Owner != "" {
-		if err := h.LinkSetAlias(link, i.Alias()); err != nil {
+		if err := netlink.LinkSetAlias(link, i.Alias()); err != nil {
 			return index, nil, fmt.Errorf("interface %s: alias: %w", i.Name, err)
 		}
 	}
 	if i.ForwardOnly {
-		return index, map[string]string{}, setUpForwardOnly(h, link, i.Name)
+		return index, map[string]string{}, setUpForwardOnly(link, i.Name)
 	}
 	if settings, err = applySettings(procSysNet, i.Name); err != nil {
 		return index, settings, err
 	}
 	settings[i.Name+".mtu"] = strconv.Itoa(i.MTU)
 	settings[i.Name+".txqueuelen"] = strconv.Itoa(QueueLength)
-	if err := h.AddrAdd(link, &netlink.Addr{IPNet: i.Address, Broadcast: broadcastOf(i.Address)}); err != nil {
+	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: i.Address, Broadcast: broadcastOf(i.Address)}); err != nil {
 		return index, settings, fmt.Errorf("interface %s: address %v: %w", i.Name, i.Address, err)
 	}
-	if err := h.LinkSetUp(link); err != nil {
+	if err := netlink.LinkSetUp(link); err != nil {
 		return index, settings, fmt.Errorf("interface %s: set up: %w", i.Name, err)
 	}
 	if i.Primary {
-		err = addGroupRoutes(h, index, i.Name)
+		err = addGroupRoutes(index, i.Name)
 	}
 	return index, settings, err
 }
 
-func setUpForwardOnly(h *netlink.Handle, link netlink.Link, name string) error {
-	if err := errors.Join(SilenceKernel(h, link, name), h.LinkSetUp(link)); err != nil {
+func setUpForwardOnly(link netlink.Link, name string) error {
+	if err := errors.Join(SilenceKernel(link, name), netlink.LinkSetUp(link)); err != nil {
 		return fmt.Errorf("interface %s: set up: %w", name, err)
 	}
 	return nil
 }
 
 // SilenceKernel stops the kernel's own traffic on an interface of the calling thread's namespace.
-func SilenceKernel(h *netlink.Handle, link netlink.Link, name string) error {
+func SilenceKernel(link netlink.Link, name string) error {
 	err := set(filepath.Join(procSysNet, "ipv6/conf", name, "disable_ipv6"), "1")
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil // a kernel without IPv6
 	}
-	if err := errors.Join(err, h.LinkSetARPOff(link)); err != nil {
+	if err := errors.Join(err, netlink.LinkSetARPOff(link)); err != nil {
 		return fmt.Errorf("interface %s: silence the kernel: %w", name, err)
 	}
 	return nil
@@ -175,14 +165,14 @@ func broadcastOf(n *net.IPNet) net.IP {
 
 // addGroupRoutes routes multicast and limited broadcast to the radio. The pod's default route would send them
 // to eth0.
-func addGroupRoutes(h *netlink.Handle, index int, name string) error {
+func addGroupRoutes(index int, name string) error {
 	for _, destination := range []string{"224.0.0.0/4", "255.255.255.255/32"} {
 		_, network, err := net.ParseCIDR(destination)
 		if err != nil {
 			return err
 		}
 		route := &netlink.Route{LinkIndex: index, Dst: network, Scope: netlink.SCOPE_LINK}
-		if err := h.RouteReplace(route); err != nil {
+		if err := netlink.RouteReplace(route); err != nil {
 			return fmt.Errorf("route %s through %s: %w", destination, name, err)
 		}
 	}
@@ -314,12 +304,7 @@ func sysctlName(relative string) string {
 
 // Remove deletes the interface in the calling thread's namespace, if there is one.
 func Remove(name string) error {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
-	link, err := h.LinkByName(name)
+	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil
 	}
@@ -329,7 +314,7 @@ func Remove(name string) error {
 	if !isRadio(link) {
 		return nil // not ours
 	}
-	if err := h.LinkDel(link); err != nil {
+	if err := netlink.LinkDel(link); err != nil {
 		return fmt.Errorf("remove interface %s: %w", name, err)
 	}
 	return nil
@@ -352,12 +337,7 @@ type State struct {
 // Read returns the state of the interface in the calling thread's namespace. The error is os.ErrNotExist if
 // there is none of that name.
 func Read(name string) (State, error) {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return State{}, fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
-	link, err := h.LinkByName(name)
+	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		err = os.ErrNotExist
 	}
@@ -383,12 +363,7 @@ func stateOf(link netlink.Link) State {
 
 // Owned returns the radios that radiod made, by name, in the calling thread's namespace.
 func Owned() (map[string]State, error) {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return nil, fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
-	links, err := h.LinkList()
+	links, err := netlink.LinkList()
 	if err != nil {
 		return nil, fmt.Errorf("interfaces: %w", err)
 	}
@@ -409,12 +384,7 @@ func isRadio(link netlink.Link) bool {
 
 // Gateways of the default routes in the calling thread's namespace.
 func Gateways() ([]net.IP, error) {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return nil, fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
-	routes, err := h.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
+	routes, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Table: unix.RT_TABLE_MAIN}, netlink.RT_FILTER_TABLE)
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}

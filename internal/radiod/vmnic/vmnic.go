@@ -17,7 +17,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -39,24 +38,19 @@ func RadioName(network string) string {
 // Create makes the persistent TAP for QEMU in the calling thread's namespace, and returns its index. No
 // process holds it. A process of user QEMU may open it once, as libvirt's `managed='no'` does.
 func Create(i podnet.Interface) (index int, err error) {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return 0, fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
 	link := &netlink.Tuntap{LinkAttrs: netlink.LinkAttrs{Name: i.Name}, Mode: netlink.TUNTAP_MODE_TAP,
 		Flags: netlink.TUNTAP_NO_PI | netlink.TUNTAP_VNET_HDR | netlink.TUNTAP_TUN_EXCL, Owner: QEMU, Group: QEMU}
-	if err := h.LinkAdd(link); err != nil {
+	if err := netlink.LinkAdd(link); err != nil {
 		return 0, fmt.Errorf("TAP %s for QEMU: %w", i.Name, err)
 	}
-	made, err := h.LinkByName(i.Name)
+	made, err := netlink.LinkByName(i.Name)
 	if err != nil {
 		return 0, fmt.Errorf("TAP %s for QEMU: %w", i.Name, err)
 	}
-	err = errors.Join(h.LinkSetAlias(made, i.Alias()), h.LinkSetHardwareAddr(made, i.MAC), h.LinkSetMTU(made, i.MTU),
-		h.LinkSetTxQLen(made, podnet.QueueLength), podnet.SilenceKernel(h, made, i.Name), h.LinkSetUp(made))
+	err = errors.Join(netlink.LinkSetAlias(made, i.Alias()), netlink.LinkSetHardwareAddr(made, i.MAC), netlink.LinkSetMTU(made, i.MTU),
+		netlink.LinkSetTxQLen(made, podnet.QueueLength), podnet.SilenceKernel(made, i.Name), netlink.LinkSetUp(made))
 	if err != nil {
-		return 0, errors.Join(fmt.Errorf("TAP %s for QEMU: %w", i.Name, err), h.LinkDel(made))
+		return 0, errors.Join(fmt.Errorf("TAP %s for QEMU: %w", i.Name, err), netlink.LinkDel(made))
 	}
 	return made.Attrs().Index, nil
 }
@@ -77,22 +71,17 @@ func Wire(one, other int) error {
 }
 
 func redirect(from, to int) error {
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
 	program, err := loadRedirect(to)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(program)
 	ingress := &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: from, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
-	if err := h.QdiscAdd(ingress); err != nil && !errors.Is(err, unix.EEXIST) {
+	if err := netlink.QdiscAdd(ingress); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("interface number %d: clsact (kernel option CONFIG_NET_SCH_INGRESS): %w", from, err)
 	}
 	filter := &netlink.BpfFilter{FilterAttrs: attributesOf(from), Fd: program, Name: wireName, DirectAction: true}
-	if err := h.FilterReplace(filter); err != nil {
+	if err := netlink.FilterReplace(filter); err != nil {
 		return fmt.Errorf("interface number %d: filter (kernel option CONFIG_NET_CLS_BPF): %w", from, err)
 	}
 	return nil
@@ -105,23 +94,14 @@ func attributesOf(index int) netlink.FilterAttrs {
 // Check returns an error unless an interface with that name, index and wire is in the calling thread's
 // namespace.
 func Check(name string, index int) error {
-	link, err := net.InterfaceByName(name)
+	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return fmt.Errorf("interface %s: %w", name, err)
 	}
-	if link.Index != index {
-		return fmt.Errorf("interface %s: has index %d, ours had %d", name, link.Index, index)
+	if now := link.Attrs().Index; now != index {
+		return fmt.Errorf("interface %s: has index %d, ours had %d", name, now, index)
 	}
-	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
-	if err != nil {
-		return fmt.Errorf("netlink: %w", err)
-	}
-	defer h.Close()
-	made, err := h.LinkByIndex(index)
-	if err != nil {
-		return fmt.Errorf("interface %s: %w", name, err)
-	}
-	filters, err := h.FilterList(made, netlink.HANDLE_MIN_INGRESS)
+	filters, err := netlink.FilterList(link, netlink.HANDLE_MIN_INGRESS)
 	if err != nil {
 		return fmt.Errorf("interface %s: filters: %w", name, err)
 	}
