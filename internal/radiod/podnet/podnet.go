@@ -120,7 +120,7 @@ func SetUp(temporary string, i Interface) (index int, settings map[string]string
 	}
 	settings[i.Name+".mtu"] = strconv.Itoa(i.MTU)
 	settings[i.Name+".txqueuelen"] = strconv.Itoa(QueueLength)
-	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: i.Address, Broadcast: broadcastOf(i.Address)}); err != nil {
+	if err := netlink.AddrAdd(link, &netlink.Addr{IPNet: i.Address}); err != nil {
 		return index, settings, fmt.Errorf("interface %s: address %v: %w", i.Name, i.Address, err)
 	}
 	if err := netlink.LinkSetUp(link); err != nil {
@@ -149,18 +149,6 @@ func SilenceKernel(link netlink.Link, name string) error {
 		return fmt.Errorf("interface %s: silence the kernel: %w", name, err)
 	}
 	return nil
-}
-
-func broadcastOf(n *net.IPNet) net.IP {
-	ip := n.IP.To4()
-	if ip == nil {
-		return nil
-	}
-	all := make(net.IP, len(ip))
-	for k := range ip {
-		all[k] = ip[k] | ^n.Mask[k]
-	}
-	return all
 }
 
 // addGroupRoutes routes multicast and limited broadcast to the radio. The pod's default route would send them
