@@ -17,9 +17,10 @@ type Statistics struct {
 	// the frames that wait. EMANE does not report delays and frames under way.
 	// The kernel counts the node's frames at the veth, because EMANE's raw transport and its TDMA do not.
 	radio.Counters
-	// PortStatistics have links with the SINR of the last second with a reception, NaN where it is unknown, and no times.
-	// RF Pipe has no queue depth, because EMANE only reports its maximum.
-	phy.PortStatistics
+	// SlotsUsed and SlotsMissed of a TDMA radio.
+	SlotsUsed, SlotsMissed uint64
+	// Links have the SINR of the last second with a reception, NaN where it is unknown.
+	Links []phy.LinkStatistics
 	// Waiting frames of a TDMA radio by class of service; nil for RF Pipe.
 	Waiting []int
 	// Schedules is the number of accepted schedules, and Pathloss the number of NEMs with a known pathloss or
@@ -67,7 +68,7 @@ func Scrape(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]
 	all := make([]Statistics, len(nems))
 	for i, nem := range nems {
 		s := &all[i]
-		s.NEM, s.Port = nem.ID, port(nem.ID)
+		s.NEM = nem.ID
 		for _, component := range nem.Components {
 			if err := s.scrape(c, component, port); err != nil {
 				return nil, fmt.Errorf("NEM %d: %s: %w", nem.ID, component.Plugin, err)
@@ -101,16 +102,6 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 	return nil
 }
 
-// transmitted returns unicast and broadcast packets. Some names end with the number of a layer's instance.
-func transmitted(values map[string]any) (packets uint64) {
-	for _, cast := range []string{"Unicast", "Broadcast"} {
-		for _, instance := range instances {
-			packets += count(values, "numDownstreamPackets"+cast+"Tx"+instance)
-		}
-	}
-	return packets
-}
-
 func count(values map[string]any, name string) uint64 {
 	v, _ := values[name].(uint64)
 	return v
@@ -124,10 +115,6 @@ func (s *Statistics) mac(values map[string]any, tables map[string]Table, port fu
 	s.Schedules = count(values, "scheduler.scheduleAcceptFull") + count(values, "scheduler.scheduleAcceptUpdate")
 	s.Timers = count(values, "processedTimedEvents")
 	s.TimerLateness = time.Duration(number(values, "avgTimedEventLatency") * float64(s.Timers) * float64(time.Microsecond))
-	s.Transmissions = s.SlotsUsed
-	if s.Transmissions == 0 {
-		s.Transmissions = transmitted(values)
-	}
 	s.frames(tables, port)
 	s.queues(tables)
 	s.lostBursts(tables)
@@ -178,7 +165,6 @@ func (s *Statistics) queues(tables map[string]Table) {
 			s.InFlight += s.Waiting[class]
 		}
 	})
-	s.QueueDepth = s.InFlight
 	s.Drops[radio.MissedSlot] += s.slots.missed
 	s.Drops[radio.NotListening] += s.slots.idle + s.slots.sending + s.slots.otherFrequency
 	s.Drops[radio.Interfered] += s.slots.locked
@@ -230,7 +216,7 @@ func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.
 	since := tables["RFSignalTable"]
 	since.each(func(nem int, row map[string]any) {
 		if l := s.link(port(nem)); l != nil {
-			l.PowerDBm, l.NoiseDBm, l.SINRDB = number(row, "AvgRxPower"), number(row, "AvgNoiseFloor"), number(row, "AvgSINR")
+			l.SINRDB = number(row, "AvgSINR")
 		}
 	})
 	metrics := tables["NeighborMetricTable"] // since the process has started
@@ -242,7 +228,7 @@ func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.
 		s.burstsFrom(nem).received = received
 		if l := s.link(port(nem)); l != nil {
 			l.Received = received
-			l.SINRDB, l.NoiseDBm = number(row, "SINR Avg"), number(row, "NF Avg")
+			l.SINRDB = number(row, "SINR Avg")
 		}
 	})
 	s.recent = map[int]bool{}
@@ -250,7 +236,7 @@ func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.
 	latest.each(func(nem int, row map[string]any) {
 		if l := s.link(port(nem)); l != nil && count(row, "Rx Pkts") > 0 {
 			s.recent[nem] = true
-			l.SINRDB, l.NoiseDBm = number(row, "SINR Avg"), number(row, "NF Avg")
+			l.SINRDB = number(row, "SINR Avg")
 		}
 	})
 }
@@ -268,7 +254,7 @@ func (s *Statistics) follow(before *Statistics, port func(nem int) *radio.Port) 
 	for i := range before.Links {
 		old := &before.Links[i]
 		if l := s.link(old.From); l != nil && !s.recent[old.From.NEM] && !math.IsNaN(old.SINRDB) {
-			l.SINRDB, l.NoiseDBm = old.SINRDB, old.NoiseDBm
+			l.SINRDB = old.SINRDB
 		}
 	}
 }
@@ -355,8 +341,7 @@ func (s *Statistics) link(from *radio.Port) *phy.LinkStatistics {
 	if l := s.linkFrom(from); l != nil {
 		return l
 	}
-	unknown := math.NaN()
-	s.Links = append(s.Links, phy.LinkStatistics{From: from, PowerDBm: unknown, NoiseDBm: unknown, SINRDB: unknown})
+	s.Links = append(s.Links, phy.LinkStatistics{From: from, SINRDB: math.NaN()})
 	return &s.Links[len(s.Links)-1]
 }
 

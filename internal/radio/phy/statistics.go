@@ -4,27 +4,12 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// PortStatistics are a radio model's statistics of one port.
-type PortStatistics struct {
-	Port *radio.Port
-	// QueueDepth is the number of frames that wait to be sent.
-	QueueDepth int
-	// Transmissions over the air since the port was attached.
-	Transmissions uint64
-	// SlotsUsed and SlotsMissed since the port was attached, of models with time slots.
-	SlotsUsed, SlotsMissed uint64
-	// Links from the ports that were received, or nearly.
-	Links []LinkStatistics
-}
-
 // LinkStatistics are a port's statistics of another port's transmissions, including those that it did not
 // receive. Unicasts to other ports are not included.
 type LinkStatistics struct {
 	From *radio.Port
-	// Last is the time of the last transmission, nanoseconds of the engine's clock. PowerDBm, NoiseDBm and
-	// SINRDB belong to it.
-	Last                       int64
-	PowerDBm, NoiseDBm, SINRDB float64
+	// SINRDB of the last transmission.
+	SINRDB float64
 	// Received counts those that arrived. Missed counts the others by radio.Reason - radio.BelowSensitivity.
 	Received uint64
 	Missed   [reasons]uint64
@@ -35,27 +20,20 @@ const reasons = radio.NotListening - radio.BelowSensitivity + 1
 
 // link is the compact form of LinkStatistics: a network has one for every ordered pair of members.
 type link struct {
-	last int64
-	signalQuality
+	heard    bool // something was sent on it
+	sinr     float32
 	missed   [reasons]uint32
 	received uint64
 }
 
-// signalQuality is the power, noise and SINR of a transmission at a receiver, in dBm and dB.
-type signalQuality struct{ power, noise, sinr float32 }
-
-func (c *Reception) quality() signalQuality {
-	return signalQuality{float32(c.PowerDBm), float32(c.NoiseDBm), float32(c.SINRDB)}
-}
-
-// updateLink records the time and quality of the member's last transmission at the receiver in a slot. The caller
-// counts the outcomes.
-func (r *member) updateLink(slot int, last int64, at signalQuality) *link {
+// updateLink records the SINR of the member's last transmission at the receiver in a slot. The caller counts the
+// outcomes.
+func (r *member) updateLink(slot int, sinr float32) *link {
 	l := &r.links[slot]
-	if l.last == 0 {
+	if !l.heard {
 		r.heardLinks++
 	}
-	l.last, l.signalQuality = last, at
+	l.heard, l.sinr = true, sinr
 	return l
 }
 
@@ -71,7 +49,7 @@ func (r *member) moveLinks(from []int) {
 		if before < 0 || before >= len(r.links) {
 			continue
 		}
-		if moved[slot] = r.links[before]; moved[slot].last != 0 {
+		if moved[slot] = r.links[before]; moved[slot].heard {
 			r.heardLinks++
 		}
 	}
@@ -107,11 +85,10 @@ func (m *Medium) AppendLinks(all []LinkStatistics, to *radio.Port) []LinkStatist
 	m.tallySenders(len(m.untallied))
 	for _, sender := range m.members {
 		l := &sender.links[to.Slot]
-		if l.last == 0 {
+		if !l.heard {
 			continue
 		}
-		s := LinkStatistics{From: sender.port, Last: l.last, Received: l.received,
-			PowerDBm: float64(l.power), NoiseDBm: float64(l.noise), SINRDB: float64(l.sinr)}
+		s := LinkStatistics{From: sender.port, SINRDB: float64(l.sinr), Received: l.received}
 		for i, n := range l.missed {
 			s.Missed[i] = uint64(n)
 		}

@@ -78,6 +78,6 @@ func configure(n *virtual.Network, config rfpipe.Config) {
 	n.Configure(func(m radio.Model) { m.(*rfpipe.Model).Configure(config) })
 }
 
-func statistics(n *virtual.Network) []phy.PortStatistics {
+func statistics(n *virtual.Network) []rfpipe.PortStatistics {
 	return n.Hosts[0].Network.Model().(*rfpipe.Model).Statistics()
 }
