@@ -81,11 +81,7 @@ func CheckRates(rates []Rate, structure Structure) error {
 
 // PortStatistics of one node since it was attached.
 type PortStatistics struct {
-	Port  *radio.Port
 	Slots SlotStatistics
-	// MissedIn are the times in which slots were missed, each until the next slot that was not. It is only
-	// set with reset.
-	MissedIn []radio.Interval
 	// QueueDepth is the number of waiting frames, by class.
 	QueueDepth [Classes]int
 }
@@ -99,6 +95,6 @@ type SlotStatistics struct {
 	Lateness radio.Histogram
 	// WorstLateness in nanoseconds since StatisticsOf was last called with reset.
 	WorstLateness int64
-	// FrameBytes that the used slots carried, and Capacity that they had, in bytes.
-	FrameBytes, Capacity uint64
+	// MissedIn are the times in which slots were missed, each until the next slot that was not; with reset only.
+	MissedIn []radio.Interval
 }

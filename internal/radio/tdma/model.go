@@ -338,13 +338,13 @@ func (m *Model) StatisticsOf(p *radio.Port, reset bool) (statistics PortStatisti
 		return PortStatistics{}, false
 	}
 	s := m.stations[p.Slot]
-	statistics = PortStatistics{Port: p, Slots: s.slots}
+	statistics = PortStatistics{Slots: s.slots}
 	for class := range s.classes {
 		statistics.QueueDepth[class] = s.classes[class].count
 	}
 	if reset {
 		s.slots.WorstLateness = 0
-		statistics.MissedIn = s.missedIn.Take()
+		statistics.Slots.MissedIn = s.missedIn.Take()
 	}
 	return statistics, true
 }

@@ -209,8 +209,6 @@ func (m *Model) send(s *station, slot, now int64) bool {
 	}
 	s.slots.addLateness(now - m.time.start(slot))
 	s.slots.Used++
-	s.slots.FrameBytes += uint64(s.bytes)
-	s.slots.Capacity += uint64(s.room)
 	s.air.Index = s.index
 	s.index++
 	s.air.RateBitsPerSecond = float64(rate)

@@ -78,9 +78,8 @@ func TestAMissedSlotIsCountedAndItsFrameGoesInTheNext(t *testing.T) {
 	s.pass(5 * slotTime)
 	s.lateness = int64(3 * time.Millisecond)
 	s.pass(time.Second)
-	statistics := s.model.Statistics(true)[0]
-	slots := statistics.Slots
-	if missed := statistics.MissedIn; len(missed) != 1 || missed[0].Count != 1 || missed[0].To-missed[0].From != int64(4*slotTime) ||
+	slots := s.model.Statistics(true)[0].Slots
+	if missed := slots.MissedIn; len(missed) != 1 || missed[0].Count != 1 || missed[0].To-missed[0].From != int64(4*slotTime) ||
 		(missed[0].From+epoch)%int64(slotTime) != 0 {
 		t.Errorf("missed slots: %v; want one, from its start to the node's next slot", missed)
 	}
@@ -90,7 +89,7 @@ func TestAMissedSlotIsCountedAndItsFrameGoesInTheNext(t *testing.T) {
 	if slots.WorstLateness != int64(slotTime) || slots.Lateness.Count != 2 || slots.Lateness.Sum != int64(13*time.Millisecond) {
 		t.Errorf("lateness %+v, worst %v; want 10 and 3 ms", slots.Lateness, time.Duration(slots.WorstLateness))
 	}
-	if again := s.model.Statistics(true)[0].MissedIn; len(again) != 0 {
+	if again := s.model.Statistics(true)[0].Slots.MissedIn; len(again) != 0 {
 		t.Errorf("missed slots are handed over twice: %v", again)
 	}
 	if again := s.model.Statistics(false)[0].Slots; again.WorstLateness != 0 || again.Missed != 1 {

@@ -221,20 +221,9 @@ type PortCounters struct {
 	NEM  int
 	radio.Counters
 	// Slots of a TDMA radio.
-	Slots SlotCounters
+	Slots tdma.SlotStatistics
 	// Classes are the frames that wait at a TDMA radio, by class of service; nil for other radios.
 	Classes []int
-}
-
-// SlotCounters show whether the emulation kept up with a TDMA radio's time slots.
-type SlotCounters struct {
-	// Used are slots in which the node sent, Missed those that were over when the loop came to them.
-	Used, Missed uint64
-	// Lateness of the starts of slots, by radio.LatenessBounds, and the worst in nanoseconds since the last reset.
-	Lateness      radio.Histogram
-	WorstLateness int64
-	// MissedIn are the times of missed slots since the last reset; with reset only.
-	MissedIn []radio.Interval
 }
 
 // Snapshot has the counters of a network.

@@ -140,9 +140,7 @@ func (w *slots) configure(now int64, m radio.Model, s *State) {
 
 func (w *slots) count(m radio.Model, p *radio.Port, c *PortCounters, reset bool) {
 	statistics, _ := m.(*tdma.Model).StatisticsOf(p, reset)
-	of := &statistics.Slots
-	c.Classes = statistics.QueueDepth[:]
-	c.Slots = SlotCounters{Used: of.Used, Missed: of.Missed, Lateness: of.Lateness, WorstLateness: of.WorstLateness, MissedIn: statistics.MissedIn}
+	c.Slots, c.Classes = statistics.Slots, statistics.QueueDepth[:]
 }
 
 func (w *slots) medium(m radio.Model) *phy.Medium { return m.(*tdma.Model).Medium() }

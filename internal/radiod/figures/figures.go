@@ -7,6 +7,7 @@ import (
 
 	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -50,7 +51,7 @@ type Node struct {
 	// Settings of the kernel in the node's namespace.
 	Settings map[string]string
 	// Slots of a TDMA radio.
-	Slots Slots
+	Slots tdma.SlotStatistics
 	// Classes are the frames that wait at a TDMA radio, by class of service.
 	Classes []int
 	// Routing of the node on the network; nil if it does not route.
@@ -82,17 +83,6 @@ func (n *Node) EachDrop(give func(reason string, frames uint64)) {
 	if n.Routing != nil && n.Routing.ReceiveDrops > 0 {
 		give(routerReason, n.Routing.ReceiveDrops)
 	}
-}
-
-// Slots show whether the emulation kept up with a TDMA radio's time slots.
-type Slots struct {
-	// Used are slots in which the node sent, Missed those that were over when the loop came to them.
-	Used, Missed uint64
-	// Lateness of the starts of slots, by radio.LatenessBounds, and the worst in nanoseconds since the last reset.
-	Lateness      radio.Histogram
-	WorstLateness int64
-	// MissedIn are the times of missed slots since the last reset; with reset only.
-	MissedIn []radio.Interval
 }
 
 // Link has one node's counters of another node's transmissions.

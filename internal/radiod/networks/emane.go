@@ -10,6 +10,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/emane/ota"
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/emaned"
 	"vignette.dev/vignette/internal/radiod/figures"
@@ -118,7 +119,7 @@ func (n *network) readEMANE(a *attachment) {
 	now := *counters
 	if s, known := n.driver.Statistics(a.Member.NEM); known {
 		now = s.Counters
-		a.slots = figures.Slots{Used: s.SlotsUsed, Missed: s.SlotsMissed}
+		a.slots = tdma.SlotStatistics{Used: s.SlotsUsed, Missed: s.SlotsMissed}
 	}
 	now.FramesSent, now.BytesSent = counters.FramesSent, counters.BytesSent
 	now.FramesReceived, now.BytesReceived = counters.FramesReceived, counters.BytesReceived

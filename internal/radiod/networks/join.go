@@ -6,7 +6,6 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
-	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -73,7 +72,7 @@ func (n *network) detachPort(a *attachment) {
 		n.networks.Log.Error("detach a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
 		return
 	}
-	a.last, a.slots = last.Counters, figures.Slots(last.Slots)
+	a.last, a.slots = last.Counters, last.Slots
 }
 
 // Leave implements attach.Networks. The last counters are written to a file, for which other networks must not wait.

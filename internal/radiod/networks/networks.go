@@ -13,10 +13,10 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/emaned"
-	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/library"
 	"vignette.dev/vignette/internal/radiod/membership"
@@ -102,7 +102,7 @@ type attachment struct {
 	// last are the counters as last read.
 	last radio.Counters
 	// slots of the radio when it was detached, because its model then forgets them.
-	slots figures.Slots
+	slots tdma.SlotStatistics
 	// captureError is why a capture could not begin here before T0, when the run cannot begin without it. Later the
 	// run goes on, and the error is in the network's message only.
 	captureError error

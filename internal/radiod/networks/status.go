@@ -46,7 +46,7 @@ func (n *network) count(routed map[membership.Key]*figures.Routing, reset bool) 
 	counted.Loop = s.Loop
 	for i := range s.Ports {
 		p := &s.Ports[i]
-		node := figures.Node{Node: p.Name, Counters: p.Counters, Slots: figures.Slots(p.Slots), Classes: p.Classes}
+		node := figures.Node{Node: p.Name, Counters: p.Counters, Slots: p.Slots, Classes: p.Classes}
 		if a := byPort[p.ID]; a != nil {
 			node.Settings, node.Routing = a.Settings, routed[a.Key()]
 			node.RingDrops, node.RingRestarted = a.Radio.Counters.RingCounts()
