@@ -42,7 +42,7 @@ func (l *Ledger) Reset(before Traffic) { *l = Ledger{base: before} }
 //
 // Without the kernel's counts, one frame for each loop may be counted as lost although it has reached a
 // receiver. The same holds for frames to several receivers. Frames that a Tallier had not tallied are not counted.
-func RecoverLedgers(ledgers []*Ledger, kernel func(i int) (Traffic, error)) (lost []uint64) {
+func RecoverLedgers(ledgers []*Ledger, kernel func(i int) (Traffic, error)) {
 	wrote := false
 	for i, l := range ledgers {
 		if l.reading|l.writing == 0 {
@@ -58,10 +58,9 @@ func RecoverLedgers(ledgers []*Ledger, kernel func(i int) (Traffic, error)) (los
 		if target, reached := l.releasing>>1, l.releasing&1 == 1; l.releasing != 0 && (reached || wrote) {
 			l.Released = max(l.Released, target)
 		}
-		lost = append(lost, l.countLost())
+		l.countLost()
 		l.reading, l.writing, l.releasing = 0, 0, 0
 	}
-	return lost
 }
 
 // countUnrecorded counts the frame that was read or written but not yet counted.
@@ -77,7 +76,7 @@ func (l *Ledger) countUnrecorded(kernel Traffic) (wrote bool) {
 	return true
 }
 
-func (l *Ledger) countLost() (lost uint64) {
+func (l *Ledger) countLost() {
 	ended := l.Released
 	for reason, frames := range l.Drops {
 		if Reason(reason) <= NoReceiver {
@@ -85,9 +84,7 @@ func (l *Ledger) countLost() (lost uint64) {
 		}
 	}
 	if all := l.FramesSent + l.Copies; all > ended {
-		lost = all - ended
+		l.Drops[Restarted] += all - ended
 	}
-	l.Drops[Restarted] += lost
 	l.InFlight = 0
-	return lost
 }

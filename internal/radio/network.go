@@ -29,10 +29,9 @@ type Network struct {
 	ports    []*Port // never changed in place: frames in flight refer to it
 	byMAC    map[MAC]*Port
 	// hosts serve the ports that are not local; remotePorts are these ports by NEM id.
-	hosts          []*hostPorts
-	remotePorts    map[int]*Port
-	neighbours     bool // whether some of them are Neighbour
-	unknownSources uint64
+	hosts       []*hostPorts
+	remotePorts map[int]*Port
+	neighbours  bool // whether some of them are Neighbour
 }
 
 // NewNetwork adds an empty network.
@@ -152,14 +151,11 @@ func (n *Network) Corrupted(f *Frame) { f.Source.counters.Corrupted++ }
 func (n *Network) Deliver(now int64, f *Frame) { n.release(now, f, false) }
 
 // Radiate hands f, which was sent over the air, to its receivers' nodes. It should have arrived at its time Due, or
-// now if it was never held. CountMissed counts those who were in range and did not receive
+// now if it was never held. Port.AddMissed counts those who were in range and did not receive
 // it. A frame that reached nobody counts as sent too.
 func (n *Network) Radiate(now int64, f *Frame) { n.release(now, f, true) }
 
-// CountMissed counts a frame at a receiver that was in range and did not receive it.
-func (n *Network) CountMissed(p *Port, reason Reason) { p.AddMissed(reason, 1) }
-
-// AddMissed is CountMissed for many frames.
+// AddMissed counts frames at a receiver that was in range and did not receive them.
 func (p *Port) AddMissed(reason Reason, frames uint64) { p.counters.Drops[reason] += frames }
 
 // Tally counts what the model has not counted yet, for up to that many senders. It reports whether all is

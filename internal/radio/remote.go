@@ -185,22 +185,17 @@ func onHost(ports []*Port, host Host) bool {
 }
 
 // ReceiveShipment takes a transmission that another host has shipped, with times of this host's clock, and ownership of
-// s. UnknownSources counts transmissions without a known source, or after the network's end.
+// s. It ignores those without a known source, or after the network's end.
 func (n *Network) ReceiveShipment(now int64, s *Shipment) {
 	h, ok := n.model.(DistributedModel)
 	source := n.remotePorts[s.Source]
 	if !ok || source == nil || n.closed {
-		n.unknownSources++
 		return
 	}
 	f := &Frame{Source: source, Data: s.Data, Sent: s.Sent}
 	f.Destination, _ = destination(s.Data)
 	h.ReceiveShipment(n, now, f, s)
 }
-
-// UnknownSources is the number of transmissions of other hosts that found no network or source here. They came too
-// early or too late.
-func (n *Network) UnknownSources() uint64 { return n.unknownSources }
 
 // countLateness counts the lateness of a frame from another host at its local receivers, because its source is not
 // counted here.

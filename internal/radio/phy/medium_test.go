@@ -222,9 +222,9 @@ func TestLinksKeepTheirStatisticsAcrossChangesOfMembers(t *testing.T) {
 	for i := range 100 {
 		_, _ = receive(m, send(m, p[2], uint64(i), int64(i)*100, int64(i)*100+50), p[3])
 	}
-	before := m.Links(p[3])
+	before := m.AppendLinks(nil, p[3])
 	m.Members([]*radio.Port{p[3], p[2], p[1]})
-	after := m.Links(p[3])
+	after := m.AppendLinks(nil, p[3])
 	if len(before) != 1 || len(after) != 1 || before[0] != after[0] || before[0].From != p[2] {
 		t.Fatalf("links %+v, and after the change %+v", before, after)
 	}
@@ -235,7 +235,7 @@ func TestLinksKeepTheirStatisticsAcrossChangesOfMembers(t *testing.T) {
 	if l.SINRDB != 10 {
 		t.Errorf("last reception %+v", l)
 	}
-	if m.Links(p[0]) != nil || m.Radio(p[0]) != nil || m.Neighbours(0, p[0], 0) != nil {
+	if m.AppendLinks(nil, p[0]) != nil || m.Radio(p[0]) != nil || m.Neighbours(0, p[0], 0) != nil {
 		t.Error("a port that has gone still has links, a radio or neighbours")
 	}
 }

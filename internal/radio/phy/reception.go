@@ -21,8 +21,8 @@ type Reception struct {
 
 // Receive decides a transmission's outcome at a neighbour that listens on a frequency. It is to be called at
 // the end of the transmission or at most a second later. The draw depends only on Seed, the NEM ids of source
-// and receiver, and Index. It counts for Links, not for the receiver's counters: see
-// radio.Network.CountMissed.
+// and receiver, and Index. It counts for links, not for the receiver's counters: see
+// radio.Port.AddMissed.
 func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
 	c := m.decide(now, t, to, listenHertz)
 	if s := m.member(t.Source); s != nil {

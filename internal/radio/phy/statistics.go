@@ -74,10 +74,8 @@ func (m *Medium) LinksHeard() (links int) {
 	return links
 }
 
-// Links of a port from all ports of which something reached it, or nearly.
-func (m *Medium) Links(to *radio.Port) []LinkStatistics { return m.AppendLinks(nil, to) }
-
-// AppendLinks appends Links to a slice, for callers that must not make the loop wait for memory.
+// AppendLinks appends the links of a port from all ports of which something reached it, or nearly. The slice may have
+// room already, for callers that must not make the loop wait for memory.
 func (m *Medium) AppendLinks(all []LinkStatistics, to *radio.Port) []LinkStatistics {
 	if m.member(to) == nil {
 		return all

@@ -12,7 +12,7 @@ type PortStatistics struct {
 // Statistics of all ports.
 func (m *Model) Statistics() (all []PortStatistics) {
 	for _, s := range m.senders {
-		of := PortStatistics{Links: m.medium.Links(s.port)}
+		of := PortStatistics{Links: m.medium.AppendLinks(nil, s.port)}
 		if s.next != nil {
 			of.QueueDepth = 1 + s.queue.length
 		}

@@ -227,7 +227,7 @@ func (m *Model) receiveAtAddressee(n *radio.Network, now int64, b *burst, to *ra
 	if neighbour := m.medium.Neighbour(now, b.Source, to, b.PowerDBm); neighbour != nil {
 		m.receive(n, now, b, neighbour)
 	} else {
-		n.CountMissed(to, radio.BelowSensitivity)
+		to.AddMissed(radio.BelowSensitivity, 1)
 	}
 }
 
@@ -236,7 +236,7 @@ func (m *Model) receive(n *radio.Network, now int64, b *burst, to *phy.Neighbour
 	if r.Received {
 		m.receivers = append(m.receivers, to.Port)
 	} else {
-		n.CountMissed(to.Port, r.Reason)
+		to.Port.AddMissed(r.Reason, 1)
 	}
 }
 

@@ -147,7 +147,7 @@ func (m *Model) recordOutcome(to *radio.Port, f outcome) {
 	case f == arrived:
 		m.receivers = append(m.receivers, to)
 	case f >= missed:
-		m.network.CountMissed(to, radio.Reason(f-missed))
+		to.AddMissed(radio.Reason(f-missed), 1)
 	}
 }
 
