@@ -29,18 +29,16 @@ func NewStore() *Store {
 
 func keyOf(m *v1alpha1.Member) Key { return Key{string(m.PodUID), m.Interface} }
 
-// Set takes a new or changed network, and returns the object before; nil for a new one.
-func (s *Store) Set(object *v1alpha1.RadioNetwork) (before *v1alpha1.RadioNetwork) {
+// Set takes a new or changed network.
+func (s *Store) Set(object *v1alpha1.RadioNetwork) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	uid := string(object.UID)
-	before = s.networks[uid]
-	s.forgetMembers(uid, before)
+	s.forgetMembers(uid, s.networks[uid])
 	s.networks[uid] = object
 	for i := range object.Spec.Members {
 		s.members[keyOf(&object.Spec.Members[i])] = uid
 	}
-	return before
 }
 
 // Remove forgets a network; its attachments stay until they are detached.
