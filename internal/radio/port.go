@@ -1,6 +1,9 @@
 package radio
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // PortOptions describe an attachment.
 type PortOptions struct {
@@ -92,13 +95,8 @@ func (p *Port) Detach(now int64) (last Counters) {
 }
 
 // portsExcept returns a new slice of the ports except p.
-func (n *Network) portsExcept(p *Port) (rest []*Port) {
-	for _, other := range n.ports {
-		if other != p {
-			rest = append(rest, other)
-		}
-	}
-	return rest
+func (n *Network) portsExcept(p *Port) []*Port {
+	return slices.DeleteFunc(slices.Clone(n.ports), func(other *Port) bool { return other == p })
 }
 
 func (n *Network) setPorts(now int64, ports []*Port) {
