@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -374,12 +375,7 @@ func (c *Cluster) hasStatusEntry(ctx context.Context, name types.NamespacedName)
 	if err := c.reader.Get(ctx, name, &n); err != nil {
 		return false
 	}
-	for _, h := range n.Status.Hosts {
-		if h.Host == c.Host {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.Status.Hosts, func(h v1alpha1.RadioNetworkHost) bool { return h.Host == c.Host })
 }
 
 func hostEntry(host, cpuModel string, s Status) map[string]any {

@@ -205,11 +205,10 @@ func (h *Hosts) updatePeers() {
 	}
 	h.addLeaving(all)
 	h.note(h.Plane.SetHosts(all))
-	for name := range h.lost {
-		if _, ok := all[name]; !ok {
-			delete(h.lost, name)
-		}
-	}
+	maps.DeleteFunc(h.lost, func(name string, _ int64) bool {
+		_, needed := all[name]
+		return !needed
+	})
 }
 
 // addLeaving adds the hosts that left lately; the lock is held.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -124,16 +125,8 @@ func openVolume(path string) (*openScenario, error) {
 func (l *Library) RemoveUnused(used map[string]bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for digest := range l.open {
-		if !used[digest] {
-			delete(l.open, digest)
-		}
-	}
-	for digest := range l.missing {
-		if !used[digest] {
-			delete(l.missing, digest)
-		}
-	}
+	maps.DeleteFunc(l.open, func(digest string, _ *openScenario) bool { return !used[digest] })
+	maps.DeleteFunc(l.missing, func(digest string, _ *missingScenario) bool { return !used[digest] })
 	entries, err := os.ReadDir(l.directory)
 	if err != nil {
 		return fmt.Errorf("scenarios: %w", err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
@@ -209,11 +210,7 @@ func (p *Peers) Set(all map[string]Address) {
 
 // reset forgets a peer's sessions and clock; the lock is held.
 func (p *Peers) reset(peer *Peer, entirely bool) {
-	for index, s := range p.sessions {
-		if s.peer == peer {
-			delete(p.sessions, index)
-		}
-	}
+	maps.DeleteFunc(p.sessions, func(_ uint32, s *session) bool { return s.peer == peer })
 	if p.byKey[peer.key] == peer {
 		delete(p.byKey, peer.key)
 	}
@@ -372,11 +369,9 @@ func (p *Peers) maintainAll() (changes []Change) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
-	for index, s := range p.sessions {
-		if s != s.peer.current && now-s.createdAt > int64(keepSession+rekeyAfter) || !s.confirmed && now-s.createdAt > int64(keepSession) {
-			delete(p.sessions, index)
-		}
-	}
+	maps.DeleteFunc(p.sessions, func(_ uint32, s *session) bool {
+		return s != s.peer.current && now-s.createdAt > int64(keepSession+rekeyAfter) || !s.confirmed && now-s.createdAt > int64(keepSession)
+	})
 	for _, peer := range p.peers {
 		p.maintain(peer, now)
 		if lost := peer.isMissing(now); lost != peer.isLost {
