@@ -284,7 +284,7 @@ func archiveClient(o Options) *client.Client {
 
 func openCaptures(o Options, log *slog.Logger, archive *client.Client) (*capture.Recorder, error) {
 	options := capture.Options{Directory: filepath.Join(o.StateDirectory, "captures"), SpoolBytes: o.CaptureSpoolBytes, Host: o.Host,
-		Monotonic: clock.Monotonic, Realtime: clock.Realtime, Log: log}
+		EpochOffset: clock.EpochOffset, Log: log}
 	if archive != nil {
 		options.Archive = archive
 	}

@@ -31,9 +31,9 @@ type Options struct {
 	// Archive to which captures are shipped, as coming from Host; nil for none.
 	Archive Archive
 	Host    string
-	// Monotonic and Realtime are the clocks, in nanoseconds.
-	Monotonic, Realtime func() int64
-	Log                 *slog.Logger
+	// EpochOffset from the monotonic to the real-time clock, in nanoseconds.
+	EpochOffset func() int64
+	Log         *slog.Logger
 }
 
 const (
@@ -85,7 +85,7 @@ func Open(options Options) (*Recorder, error) {
 		options.RingBytes = defaultRingBytes
 	}
 	r := &Recorder{Options: options, spool: &budget{limit: options.SpoolBytes, byRun: map[string]int64{}}, streams: map[string]*stream{}, rings: map[string]*networkRing{}}
-	r.offset = r.clockOffset()
+	r.offset = r.EpochOffset()
 	if err := os.MkdirAll(options.Directory, 0o700); err != nil {
 		return nil, fmt.Errorf("capture spool: %w", err)
 	}
@@ -245,22 +245,10 @@ func (r *Recorder) drain() {
 	}
 }
 
-// clockOffset from the monotonic to the real-time clock.
-func (r *Recorder) clockOffset() int64 {
-	best, offset := int64(-1), int64(0)
-	for range 3 {
-		before, now, after := r.Monotonic(), r.Realtime(), r.Monotonic()
-		if best < 0 || after-before < best {
-			best, offset = after-before, now-(before+after)/2
-		}
-	}
-	return offset
-}
-
 // followClock follows steps of the real-time clock only. Smaller changes would put the frames' timestamps out
 // of order.
 func (r *Recorder) followClock() {
-	if offset := r.clockOffset(); offset-r.offset > clockTolerance || r.offset-offset > clockTolerance {
+	if offset := r.EpochOffset(); offset-r.offset > clockTolerance || r.offset-offset > clockTolerance {
 		r.offset = offset
 	}
 }

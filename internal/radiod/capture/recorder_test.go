@@ -110,8 +110,7 @@ func openBench(t *testing.T, directory string, archive *fakeArchive, change ...f
 	t.Helper()
 	b := &bench{t: t, shelf: archive, now: 1000}
 	options := Options{Directory: directory, SpoolBytes: 64 << 20, RingBytes: 1 << 20, Archive: archive, Host: "host-a",
-		Monotonic: func() int64 { return b.now }, Realtime: func() int64 { return clockBase + b.now + b.step },
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		EpochOffset: func() int64 { return clockBase + b.step }, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, c := range change {
 		c(&options)
 	}
@@ -134,6 +133,9 @@ func (b *bench) change(before *Tap, captures ...v1alpha1.RadioCapture) *Tap {
 	}
 	return tap
 }
+
+// pass has a tap take a frame now.
+func (b *bench) pass(tap *Tap, out bool, data []byte) { tap.FrameAt(b.now, out, data) }
 
 func (b *bench) mustSave() {
 	b.t.Helper()
@@ -210,7 +212,7 @@ func TestCapturedFramesArriveInTheArchiveWithTimesAndDirections(t *testing.T) {
 	for i := range 3000 {
 		b.now += int64(i % 7)
 		f := frameOf(20 + i%1400)
-		tap.Frame(i%3 == 0, f)
+		b.pass(tap, i%3 == 0, f)
 		want = append(want, packet{clockBase + b.now, i%3 == 0, len(f), f})
 		if i%500 == 0 {
 			b.drain()
@@ -236,7 +238,7 @@ func TestAFullRingCountsWhatItDrops(t *testing.T) {
 	b := newBench(t, t.TempDir(), newFakeArchive(), func(o *Options) { o.RingBytes = 4096 })
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for range 100 {
-		tap.Frame(true, frameOf(500))
+		b.pass(tap, true, frameOf(500))
 	}
 	b.drain()
 	s := b.sample()
@@ -252,9 +254,9 @@ func TestFilterSnapLengthAndLimitHoldForEachCaptureByItself(t *testing.T) {
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "olsr", Filter: "udp port 698", SnapLengthBytes: 20},
 		v1alpha1.RadioCapture{Name: "short", LimitBytes: 3000}, v1alpha1.RadioCapture{Name: "other", Nodes: []string{"prt"}})
 	for i := range 20 {
-		tap.Frame(true, frameOf(400))
+		b.pass(tap, true, frameOf(400))
 		if i%2 == 0 {
-			tap.Frame(false, udp)
+			b.pass(tap, false, udp)
 		}
 	}
 	b.drain()
@@ -293,7 +295,7 @@ func TestASpoolWithoutRoomDropsAndGoesOnWhenTheArchiveIsBack(t *testing.T) {
 	archive.away = true
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for range 200 {
-		tap.Frame(true, frameOf(1000))
+		b.pass(tap, true, frameOf(1000))
 		b.drain()
 	}
 	b.ship()
@@ -303,7 +305,7 @@ func TestASpoolWithoutRoomDropsAndGoesOnWhenTheArchiveIsBack(t *testing.T) {
 	}
 	archive.set(func() { archive.away = false })
 	b.ship()
-	tap.Frame(true, frameOf(1000))
+	b.pass(tap, true, frameOf(1000))
 	b.drain()
 	b.ship()
 	if got := len(read(t, archive.file(herePath))); uint64(got) != before.Frames+1 {
@@ -317,7 +319,7 @@ func TestAConnectionThatBreaksAmidAPieceLosesAndRepeatsNothing(t *testing.T) {
 	archive.stingy = 777
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for range 30 {
-		tap.Frame(true, frameOf(1000))
+		b.pass(tap, true, frameOf(1000))
 	}
 	b.drain()
 	b.ship()
@@ -336,7 +338,7 @@ func TestAKilledWorkersCaptureGoesOnWithoutATornBlock(t *testing.T) {
 		b := newBench(t, directory, archive)
 		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 		for i := range 50 {
-			tap.Frame(true, frameOf(300))
+			b.pass(tap, true, frameOf(300))
 			if i == 25 {
 				b.drain()
 				b.mustSave()
@@ -382,7 +384,7 @@ func TestAHostThatLostItsSpoolContinuesTheArchivesFile(t *testing.T) {
 	for range 3 {
 		b := newBench(t, t.TempDir(), archive)
 		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
-		tap.Frame(true, frameOf(300))
+		b.pass(tap, true, frameOf(300))
 		b.drain()
 		b.ship()
 	}
@@ -396,7 +398,7 @@ func TestAnArchiveThatLostItsFileGetsOneThatCanBeRead(t *testing.T) {
 	b := newBench(t, t.TempDir(), archive)
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for i := range 100 {
-		tap.Frame(true, frameOf(1200))
+		b.pass(tap, true, frameOf(1200))
 		b.drain()
 		b.ship()
 		if i == 70 {
@@ -412,7 +414,7 @@ func TestTheEndIsReportedOnceTheArchiveHasEverything(t *testing.T) {
 	archive := newFakeArchive()
 	b := newBench(t, t.TempDir(), archive)
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
-	tap.Frame(true, frameOf(300))
+	b.pass(tap, true, frameOf(300))
 	if got := b.change(tap); got != nil {
 		t.Fatal("a port without captures has a tap")
 	}
@@ -449,10 +451,10 @@ func TestASealedRunTakesNoMoreAndHoldsNoSpool(t *testing.T) {
 	b := newBench(t, t.TempDir(), archive)
 	archive.closed = true
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
-	tap.Frame(true, frameOf(300))
+	b.pass(tap, true, frameOf(300))
 	b.drain()
 	b.ship()
-	tap.Frame(true, frameOf(300))
+	b.pass(tap, true, frameOf(300))
 	b.drain()
 	if s := b.sample(); s.Dropped[refusedByArchive] != 1 || b.spool.use != 0 {
 		t.Errorf("%+v, %d bytes of the spool in use", s, b.spool.use)
@@ -473,13 +475,13 @@ func TestACaptureEndsWhenTheArchiveHasNoMoreRoomForIt(t *testing.T) {
 		b := newBench(t, t.TempDir(), archive)
 		tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 		for range c.archived {
-			tap.Frame(true, frameOf(300))
+			b.pass(tap, true, frameOf(300))
 			b.drain()
 			b.ship()
 		}
 		archive.set(func() { archive.refusal = &c.refusal })
 		for range 3 {
-			tap.Frame(true, frameOf(300))
+			b.pass(tap, true, frameOf(300))
 			b.drain()
 			b.ship()
 		}
@@ -499,7 +501,7 @@ func TestACaptureWaitsForAFullVolume(t *testing.T) {
 	b := newBench(t, t.TempDir(), archive)
 	archive.refusal = &client.Error{Status: http.StatusInsufficientStorage}
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
-	tap.Frame(true, frameOf(300))
+	b.pass(tap, true, frameOf(300))
 	b.drain()
 	if err := b.Recorder.ship(t.Context(), b.streamsOf("")[0]); err == nil {
 		t.Fatal("no error of a full volume")
@@ -515,7 +517,7 @@ func TestNoRunTakesTheWholeSpool(t *testing.T) {
 	b := newBench(t, t.TempDir(), newFakeArchive(), func(o *Options) { o.SpoolBytes = 100 << 10 })
 	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
 	for range 200 {
-		tap.Frame(true, frameOf(1000))
+		b.pass(tap, true, frameOf(1000))
 		b.drain()
 	}
 	other := here
@@ -524,7 +526,7 @@ func TestNoRunTakesTheWholeSpool(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tap.Frame(true, frameOf(1000))
+	b.pass(tap, true, frameOf(1000))
 	b.drain()
 	if used := b.spool.byRun["run-1"]; used > 50<<10 {
 		t.Errorf("the first run has %d bytes of %d, want at most half", used, b.spool.limit)
@@ -540,7 +542,7 @@ func TestCapturesChangeWhileFramesPassWithoutLosingAny(t *testing.T) {
 	tap := b.change(nil, one)
 	frames := 0
 	for i := range 50 {
-		tap.Frame(true, frameOf(100))
+		b.pass(tap, true, frameOf(100))
 		frames++
 		if i%5 == 0 {
 			tap = b.change(tap, one, two)
@@ -575,7 +577,7 @@ func TestStampsFollowAStepOfTheClockAndNothingLess(t *testing.T) {
 	for _, step := range []int64{0, 500, 1e9} {
 		b.step = step
 		b.drain()
-		tap.Frame(true, frameOf(60))
+		b.pass(tap, true, frameOf(60))
 		b.drain()
 	}
 	b.ship()
@@ -589,7 +591,7 @@ func TestRunEndsWhatNoTapFeedsAnyMore(t *testing.T) {
 	archive, directory := newFakeArchive(), t.TempDir()
 	killed := newBench(t, directory, archive)
 	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"})
-	tap.Frame(true, frameOf(60))
+	killed.pass(tap, true, frameOf(60))
 	killed.drain()
 	next := newBench(t, directory, archive)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -617,7 +619,7 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 	var want []int64
 	for i := range 5 {
 		killed.now += 10
-		tap.Frame(true, frameOf(300))
+		killed.pass(tap, true, frameOf(300))
 		want = append(want, clockBase+killed.now)
 		if i == 2 {
 			killed.drain()
@@ -625,7 +627,7 @@ func TestTheNextWorkerWritesWhatAKilledOneLeftInARing(t *testing.T) {
 		}
 	}
 	for i := range 10 { // no room
-		tap.Frame(true, frameOf(3000))
+		killed.pass(tap, true, frameOf(3000))
 		if i == 3 || i == 6 {
 			tap.countDropped()
 			killed.mustSave()
@@ -665,9 +667,9 @@ func TestAKillAmidADrainRepeatsNoFrame(t *testing.T) {
 	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "last", Filter: "less 100"})
 	const frames = 600
 	for range frames - 1 {
-		tap.Frame(true, frameOf(1400))
+		killed.pass(tap, true, frameOf(1400))
 	}
-	tap.Frame(true, frameOf(60))
+	killed.pass(tap, true, frameOf(60))
 	tap.sinks[1].Keep = -1 // the drain panics at the last frame
 	func() {
 		defer func() { _ = recover() }()
@@ -760,7 +762,7 @@ func TestFramesThatComeWhileNoWorkerRunsAreCapturedOnceAndInOrder(t *testing.T) 
 	pass := func(b *bench, through *Tap) {
 		first.now += 10
 		b.now = first.now
-		through.Frame(true, frameOf(300))
+		b.pass(through, true, frameOf(300))
 		want = append(want, clockBase+b.now)
 	}
 	pass(first, tap)
@@ -793,7 +795,7 @@ func TestWithoutRoomForARingTheCapturesBeforeGoOn(t *testing.T) {
 	if err == nil || got != tap {
 		t.Errorf("tap %p, error %v; want %p as before and an error", got, err, tap)
 	}
-	tap.Frame(true, frameOf(60))
+	b.pass(tap, true, frameOf(60))
 	b.drain()
 	b.ship()
 	if s := b.sample(); s.Ended != "" || s.Frames != 1 {
@@ -839,7 +841,7 @@ func TestWhatIsWrongInARingIsLostAndTheWorkerStarts(t *testing.T) {
 			killed := newBench(t, directory, archive)
 			tap := killed.change(nil, v1alpha1.RadioCapture{Name: "run"})
 			for range 3 {
-				tap.Frame(true, frameOf(300))
+				killed.pass(tap, true, frameOf(300))
 			}
 			spoil(tap.ring)
 			var log bytes.Buffer
@@ -862,7 +864,7 @@ func TestACaptureThatCannotContinueKeepsNoOtherFromIt(t *testing.T) {
 	archive, directory := newFakeArchive(), t.TempDir()
 	killed := newBench(t, directory, archive)
 	tap := killed.change(nil, v1alpha1.RadioCapture{Name: "bad"}, v1alpha1.RadioCapture{Name: "run"})
-	tap.Frame(true, frameOf(300))
+	killed.pass(tap, true, frameOf(300))
 	tap.sinks[0].Filter = "port http"
 	if err := killed.rings[here.NetworkUID].writeTap(tap); err != nil {
 		t.Fatal(err)

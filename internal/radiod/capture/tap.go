@@ -11,9 +11,8 @@ type Tap struct {
 	framering.Tap
 	ring *framering.Ring
 	// name of the tap among all that ever were.
-	name      string
-	monotonic func() int64
-	sinks     []sink
+	name  string
+	sinks []sink
 }
 
 // Place of the tap for what passes frames into its ring; nil for none.
@@ -27,11 +26,8 @@ func (t *Tap) Place() *framering.Tap {
 // state of the tap in its ring.
 func (t *Tap) state() *framering.TapState { return &t.ring.Taps[t.ID] }
 
-// Frame takes a frame; out reports whether the node sent it. One thread at a time may call it. It neither
-// blocks nor allocates.
-func (t *Tap) Frame(out bool, data []byte) { t.FrameAt(t.monotonic(), out, data) }
-
-// FrameAt is Frame for a frame of an earlier time, in nanoseconds of the monotonic clock.
+// FrameAt takes a frame of a time, in nanoseconds of the monotonic clock; out reports whether the node sent it. One
+// thread at a time may call it. It neither blocks nor allocates.
 func (t *Tap) FrameAt(monotonicNanoseconds int64, out bool, data []byte) {
 	t.ring.Pass(t.Tap, out, monotonicNanoseconds, data)
 }

@@ -71,7 +71,7 @@ func (r *Recorder) newTap(networkUID string, sinks []sink) (*Tap, error) {
 	if err != nil {
 		return nil, fmt.Errorf("captures: cannot open their ring on the host: %w", err)
 	}
-	t, err := n.newTap(r.Monotonic, sinks)
+	t, err := n.newTap(sinks)
 	if n.tapsInUse == 0 {
 		err = errors.Join(err, r.removeRing(networkUID, n))
 	}
@@ -79,7 +79,7 @@ func (r *Recorder) newTap(networkUID string, sinks []sink) (*Tap, error) {
 }
 
 // newTap begins a tap of a ring.
-func (n *networkRing) newTap(monotonic func() int64, sinks []sink) (*Tap, error) {
+func (n *networkRing) newTap(sinks []sink) (*Tap, error) {
 	id := slices.Index(n.taps, nil)
 	if id < 0 {
 		id = len(n.taps)
@@ -87,7 +87,7 @@ func (n *networkRing) newTap(monotonic func() int64, sinks []sink) (*Tap, error)
 	if id == framering.MaxTaps {
 		return nil, fmt.Errorf("captures of a network at more than %d nodes on one host", framering.MaxTaps)
 	}
-	t := &Tap{Tap: framering.Tap{Path: n.Path, ID: uint32(id)}, ring: n.Ring, name: rand.Text(), monotonic: monotonic, sinks: sinks} //nolint:gosec // bounded
+	t := &Tap{Tap: framering.Tap{Path: n.Path, ID: uint32(id)}, ring: n.Ring, name: rand.Text(), sinks: sinks} //nolint:gosec // bounded
 	for _, s := range sinks {
 		t.Keep = max(t.Keep, s.Keep)
 		if s.filter != nil {
@@ -122,7 +122,7 @@ func (r *Recorder) ringOf(networkUID string) (*networkRing, error) {
 	if n.Ring, err = framering.New(filepath.Join(n.directory, ringFile), r.RingBytes); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(n.directory))
 	}
-	n.Offset.Store(r.clockOffset())
+	n.Offset.Store(r.EpochOffset())
 	r.rings[networkUID] = n
 	return n, nil
 }

@@ -29,7 +29,7 @@ func (full) Attach(*dataplane.Port) (dataplane.PortID, error) {
 // capturing begins captures, and writes them until the test ends.
 func capturing(t *testing.T) *capture.Recorder {
 	t.Helper()
-	r, err := capture.Open(capture.Options{Directory: t.TempDir(), SpoolBytes: 1 << 20, Monotonic: clock.Monotonic, Realtime: clock.Realtime, Log: slog.New(slog.DiscardHandler)})
+	r, err := capture.Open(capture.Options{Directory: t.TempDir(), SpoolBytes: 1 << 20, EpochOffset: clock.EpochOffset, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

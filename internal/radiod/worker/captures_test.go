@@ -74,7 +74,7 @@ func (b *captureBed) as(user string) *client.Client {
 func (b *captureBed) worker(change ...func(*capture.Options)) *Manager {
 	b.t.Helper()
 	options := capture.Options{Directory: filepath.Join(b.directory, "captures"), SpoolBytes: 64 << 20, Archive: b.as("radiod"), Host: "host-a",
-		Monotonic: clock.Monotonic, Realtime: clock.Realtime, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+		EpochOffset: clock.EpochOffset, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, c := range change {
 		c(&options)
 	}
@@ -451,7 +451,7 @@ func TestACaptureThatCannotBeginAtARestoredRadioIsNoRefusal(t *testing.T) {
 	captures := filepath.Join(t.TempDir(), "captures")
 	var err error
 	next.Networks.Captures, err = capture.Open(capture.Options{Directory: captures, SpoolBytes: 1 << 20, Host: "host-a",
-		Monotonic: clock.Monotonic, Realtime: clock.Realtime, Log: slog.New(slog.DiscardHandler)})
+		EpochOffset: clock.EpochOffset, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
