@@ -119,14 +119,12 @@ func (m veths) put(a *Radio, i podnet.Interface, namespace *os.File) error {
 func (m veths) adopt(*Radio, *os.File) error { return nil }
 
 func (m veths) destroy(a *Radio) error {
-	namespace := m.Finder.At(a.NamespacePath, a.Namespace)
-	if namespace == nil {
-		var err error
-		if namespace, err = m.Finder.Find(a.NamespacePath, a.Namespace); errors.Is(err, netns.ErrGone) {
-			return nil // the pair went with it
-		} else if err != nil {
-			return err
-		}
+	namespace, err := m.Finder.Find(a.NamespacePath, a.Namespace)
+	if errors.Is(err, netns.ErrGone) {
+		return nil // the pair went with it
+	}
+	if err != nil {
+		return err
 	}
 	defer namespace.Close()
 	return netns.Do(namespace, func() error {
