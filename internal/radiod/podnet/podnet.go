@@ -290,19 +290,19 @@ func sysctlName(relative string) string {
 	return "net." + strings.NewReplacer("/", ".", ".", "/").Replace(relative)
 }
 
-// Remove deletes the interface in the calling thread's namespace, if there is one.
-func Remove(name string) error {
+// Remove deletes the radio in the calling thread's namespace, if there is one.
+func Remove(name string) error { return RemoveIf(name, isRadio) }
+
+// RemoveIf deletes the interface in the calling thread's namespace, if it is there and ours.
+func RemoveIf(name string, isOurs func(netlink.Link) bool) error {
 	link, err := netlink.LinkByName(name)
 	if errors.As(err, &netlink.LinkNotFoundError{}) {
 		return nil
 	}
+	if err == nil && isOurs(link) {
+		err = netlink.LinkDel(link)
+	}
 	if err != nil {
-		return fmt.Errorf("interface %s: %w", name, err)
-	}
-	if !isRadio(link) {
-		return nil // not ours
-	}
-	if err := netlink.LinkDel(link); err != nil {
 		return fmt.Errorf("remove interface %s: %w", name, err)
 	}
 	return nil

@@ -89,17 +89,7 @@ func move(parked string, namespace *os.File) error {
 
 // Remove the pair by its near end, on a thread in the node's namespace.
 func Remove(name string) error {
-	link, err := netlink.LinkByName(name)
-	if errors.As(err, &netlink.LinkNotFoundError{}) {
-		return nil
-	}
-	if err == nil && link.Type() == "veth" {
-		err = netlink.LinkDel(link)
-	}
-	if err != nil {
-		return fmt.Errorf("remove interface %s: %w", name, err)
-	}
-	return nil
+	return podnet.RemoveIf(name, func(link netlink.Link) bool { return link.Type() == "veth" })
 }
 
 // ethtoolValue is the kernel's struct ethtool_value.
