@@ -9,6 +9,7 @@ import (
 
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/tap"
 	"vignette.dev/vignette/internal/radiod/vmnic"
 )
 
@@ -43,8 +44,8 @@ func (a *Radio) createGuest(i podnet.Interface, namespace *os.File) error {
 	})
 }
 
-// destroyGuest removes QEMU's TAP, unless QEMU still has it open. If the runtime has released the namespace,
-// the TAP goes with it.
+// destroyGuest removes QEMU's TAP, unless QEMU still has it open, as it cannot handle its loss. If the runtime has
+// released the namespace, the TAP goes with it.
 func (m *Interfaces) destroyGuest(a *Radio) error {
 	if a.Guest == nil || a.Guest.Index == 0 {
 		return nil
@@ -54,7 +55,10 @@ func (m *Interfaces) destroyGuest(a *Radio) error {
 		return nil
 	}
 	defer namespace.Close()
-	return netns.Do(namespace, func() error { return vmnic.RemoveUnused(a.Guest.TAP, a.Guest.Index) })
+	return netns.Do(namespace, func() error {
+		_, err := tap.RemoveUnused(a.Guest.TAP, a.Guest.Index)
+		return err
+	})
 }
 
 // verifyGuest checks a virtual machine's additional interfaces, on a thread in its namespace.

@@ -22,7 +22,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radiod/podnet"
-	"vignette.dev/vignette/internal/radiod/tap"
 )
 
 // QEMU is the user and group of QEMU in KubeVirt's launchers.
@@ -53,13 +52,6 @@ func Create(i podnet.Interface) (index int, err error) {
 		return 0, errors.Join(fmt.Errorf("TAP %s for QEMU: %w", i.Name, err), netlink.LinkDel(made))
 	}
 	return made.Attrs().Index, nil
-}
-
-// RemoveUnused removes QEMU's TAP in the calling thread's namespace, unless QEMU has it open. QEMU cannot handle
-// the loss of its TAP, and the TAP vanishes with the namespace.
-func RemoveUnused(name string, index int) error {
-	_, err := tap.RemoveUnused(name, index)
-	return err
 }
 
 // wireName of the filters.
