@@ -25,17 +25,6 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// Members are those of the host; a *membership.Store has them.
-type Members interface {
-	Member(key membership.Key) (*v1alpha1.RadioNetwork, *v1alpha1.Member)
-	// Lists reports whether a network lists the member, IsKnown whether any does, or it has an attachment.
-	Lists(uid string, key membership.Key) bool
-	IsKnown(key membership.Key) bool
-	// Attach adds an attachment, if its network lists it.
-	Attach(*membership.Attachment) error
-	Detach(*membership.Attachment)
-}
-
 // Networks carry the frames of radios.
 type Networks interface {
 	// Join lets a radio's frames flow. They wait until Resume while the networks are restored.
@@ -57,7 +46,7 @@ type Options struct {
 	Folder   state.Folder
 	Keeper   podradio.Keeper
 	Finder   *netns.Finder
-	Members  Members
+	Members  *membership.Store
 	Networks Networks
 	Rules    podradio.Rules
 	// LockPod serialises what is done to a pod, until unlock is called.
@@ -285,7 +274,7 @@ func (m *Attachments) indexes(namespace netns.Identity) (all []int) {
 
 // memberFor returns the member of a request of the runtime. KubeVirt chooses the names of a virtual machine's
 // interfaces. The configuration then names the network. The launcher's UID still proves that the machine is a member.
-func memberFor(members Members, request *wire.Request) (*v1alpha1.RadioNetwork, *v1alpha1.Member) {
+func memberFor(members *membership.Store, request *wire.Request) (*v1alpha1.RadioNetwork, *v1alpha1.Member) {
 	if n, member := members.Member(membership.Key{PodUID: request.PodUID, Interface: request.Interface}); member != nil {
 		return n, member
 	}

@@ -37,22 +37,10 @@ type wantedDomain struct {
 	silent      []bool                   // by interface: the radio may not transmit
 }
 
-// instance is a router; a *routing.Instance is one.
-type instance interface {
-	State() (routing.State, error)
-	Counters(i int) routing.Counters
-	AppendRoutes(to []olsr.Route) []olsr.Route
-	Transmit(i int, on bool)
-	Err() error
-	Process() int
-	Leave() error
-	Stop() error
-}
-
 // domain is a node's routing domain that runs, or should.
 type domain struct {
 	wantedDomain
-	instance        instance // nil if it could not be started
+	instance        *routing.Instance // nil if it could not be started
 	err             error
 	next            time.Time // of another try
 	failing         time.Time // since when it fails; zero if it does not
@@ -80,16 +68,9 @@ const (
 	keepSaved = 5 * time.Minute
 )
 
-// Members are those of the host.
-type Members interface {
-	Attachments(which func(*membership.Attachment) bool) []*membership.Attachment
-	Network(uid string) *v1alpha1.RadioNetwork
-	Member(key membership.Key) (*v1alpha1.RadioNetwork, *v1alpha1.Member)
-}
-
 // Options of Routers.
 type Options struct {
-	Members Members
+	Members *membership.Store
 	// Silent reports whether the radio of a network's member may not transmit.
 	Silent func(networkUID string, nem int32) bool
 	// Find returns the namespace of an attachment.
@@ -330,17 +311,13 @@ func (d *domain) setError(err error) {
 // givenUp reports whether the node has failed to route for so long that the run fails.
 func (d *domain) givenUp() bool { return d.err != nil && time.Since(d.failing) > giveUpRouting }
 
-func (r *Routers) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (instance, error) {
+func (r *Routers) startInstance(w *wantedDomain, s routing.State, absent time.Duration) (*routing.Instance, error) {
 	namespace, err := r.Find(w.attachments[0])
 	if err != nil {
 		return nil, err
 	}
 	defer namespace.Close()
-	i, err := r.host.Adopt(namespace, w.config, s, absent)
-	if err != nil {
-		return nil, err // not a nil *routing.Instance
-	}
-	return i, nil
+	return r.host.Adopt(namespace, w.config, s, absent)
 }
 
 // updateDomain sets which of a router's radios may transmit.
