@@ -5,7 +5,6 @@ package attach
 import (
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"log/slog"
 	"os"
 	"slices"
@@ -86,22 +85,6 @@ type Attachments struct {
 	lastWorkerSeen int64 // when the previous worker was last seen; set by Restore
 	lastRadioSeen  int64 // when the previous data plane was last seen, or else the worker
 	nextRing       int   // index of the next pod whose rings are read
-}
-
-// PodLocks serialise what is done to pods.
-type PodLocks struct {
-	seed maphash.Seed
-	pods [64]sync.Mutex // by hash of the pod's UID
-}
-
-// NewPodLocks are free.
-func NewPodLocks() *PodLocks { return &PodLocks{seed: maphash.MakeSeed()} }
-
-// Lock a pod until unlock is called.
-func (p *PodLocks) Lock(uid string) (unlock func()) {
-	l := &p.pods[maphash.String(p.seed, uid)%uint64(len(p.pods))]
-	l.Lock()
-	return l.Unlock
 }
 
 // New reads no state; see Restore.

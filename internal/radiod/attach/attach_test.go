@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -81,9 +82,10 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	b := &bed{store: membership.NewStore(), networks: &still{}, namespace: namespace}
+	var pods sync.Mutex
 	b.store.Set(vhf(""))
 	b.Attachments, err = New(Options{Folder: folder, Keeper: b.networks, Finder: &netns.Finder{}, Members: b.store, Networks: b.networks, Rules: b.networks,
-		LockPod: NewPodLocks().Lock, Record: b.networks.record, Changed: func(string) {}, Log: slog.New(slog.DiscardHandler)})
+		LockPod: func(string) func() { pods.Lock(); return pods.Unlock }, Record: b.networks.record, Changed: func(string) {}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

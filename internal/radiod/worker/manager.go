@@ -1,7 +1,7 @@
 // Package worker is the part of radiod that may be replaced at any time. It composes the packages that admit and set up
 // attachments, carry their frames, and report to the cluster, Prometheus and the archive.
 //
-// Locks are taken in this order: a pod's (attach.PodLocks), attach.Attachments, networks.Networks, then hosts.Hosts or
+// Locks are taken in this order: a pod's, attach.Attachments, networks.Networks, then hosts.Hosts or
 // dataplane.Local. hosts.Hosts also calls dataplane.Local with its lock held.
 package worker
 
@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/keymutex"
 
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/attach"
@@ -95,10 +96,14 @@ func NewManager(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods := attach.NewPodLocks()
-	m.rules = isolation.New(isolation.Options{Attachments: m.members.Attachments, Find: m.find, LockPod: pods.Lock})
+	pods := keymutex.NewHashed(64)
+	lockPod := func(uid string) (unlock func()) {
+		pods.LockKey(uid)
+		return func() { _ = pods.UnlockKey(uid) } // never fails
+	}
+	m.rules = isolation.New(isolation.Options{Attachments: m.members.Attachments, Find: m.find, LockPod: lockPod})
 	m.Attachments, err = attach.New(attach.Options{Folder: folder, Keeper: m.Keeper, Finder: &m.Finder, CongestionControls: m.CongestionControls, Members: m.members, Networks: m.Networks, Rules: m.rules,
-		LockPod: pods.Lock, Record: func(run string, gaps []runapi.RadioGap) error { return m.Options.Recorder.Record(run, gaps, nil) }, Changed: m.changed, Log: m.Log})
+		LockPod: lockPod, Record: func(run string, gaps []runapi.RadioGap) error { return m.Options.Recorder.Record(run, gaps, nil) }, Changed: m.changed, Log: m.Log})
 	if err != nil {
 		return nil, err
 	}
