@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -138,26 +139,20 @@ func New(options Options) *Peers {
 
 // Listen opens the connection for an address.
 func Listen(address string) (*net.UDPConn, error) {
-	local, err := net.ResolveUDPAddr("udp", address)
+	config := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) error {
+		return raw.Control(func(fd uintptr) {
+			// Without these options bursts may be lost, which is counted, and a wrong MTU causes fragments.
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20)
+			_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 8<<20)
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
+			_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
+		})
+	}}
+	conn, err := config.ListenPacket(context.Background(), "udp", address)
 	if err != nil {
 		return nil, fmt.Errorf("peers at %s: %w", address, err)
 	}
-	conn, err := net.ListenUDP("udp", local)
-	if err != nil {
-		return nil, fmt.Errorf("peers at %s: %w", address, err)
-	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	err = raw.Control(func(fd uintptr) {
-		// Without these options bursts may be lost, which is counted, and a wrong MTU causes fragments.
-		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 8<<20)
-		_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 8<<20)
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_DO)
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_DO)
-	})
-	return conn, err
+	return conn.(*net.UDPConn), nil //nolint:forcetypeassert // of UDP
 }
 
 // pathMTU returns the MTU to an address that the kernel knows.
