@@ -168,8 +168,11 @@ func (p *Peers) respond(datagram []byte, from netip.AddrPort, now int64) error {
 		return err
 	}
 	payload, _, _, err := state.ReadMessage(nil, datagram[1:])
-	if err != nil || len(payload) != 4 {
+	if err != nil {
 		return fmt.Errorf("handshake: it is not for this host's key: %w", err)
+	}
+	if len(payload) != 4 {
+		return fmt.Errorf("handshake: its payload has %d bytes; want 4", len(payload))
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -200,8 +203,11 @@ func (p *Peers) complete(datagram []byte, now int64) error {
 			continue
 		}
 		payload, send, receive, err := i.state.ReadMessage(nil, datagram[5:])
-		if err != nil || len(payload) != 4 {
+		if err != nil {
 			return fmt.Errorf("answer to a handshake with %s: it is not authentic: %w", peer.host, err)
+		}
+		if len(payload) != 4 {
+			return fmt.Errorf("answer to a handshake with %s: its payload has %d bytes; want 4", peer.host, len(payload))
 		}
 		peer.handshake = nil
 		peer.current = newSession(peer, local, payload, send, receive, now)
