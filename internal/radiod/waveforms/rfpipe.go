@@ -24,7 +24,7 @@ func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioCha
 	}
 	interference := interferenceOf(w.Interference)
 	return &pipes{radios: newRadios(spec, w.Rate), delay: w.Delay.Std(), jitter: w.Jitter.Std(), fixed: dataplane.RFPipeModel{Seed: spec.Seed,
-		QueueDepth: int(w.QueueDepth), Interference: interference, HalfDuplex: w.HalfDuplex, DutyCycle: dutyCycleOf(w), PCR: w.PCR}}, errors.Join(checkDelays(changes), checkJammers(changes, interference))
+		QueueDepth: int(w.QueueDepth), Interference: interference, HalfDuplex: w.HalfDuplex, DutyCycle: share(w.DutyCycle), PCR: w.PCR}}, errors.Join(checkDelays(changes), checkJammers(changes, interference))
 }
 
 // checkDelays names changes of the delay or jitter of some nodes, which are left out, because a network has
@@ -60,14 +60,6 @@ func checkPCR(text string) error {
 		return fmt.Errorf("waveform: pcr: %w", err)
 	}
 	return nil
-}
-
-// dutyCycleOf is the share of time in which a node may send, or 0 for all of it.
-func dutyCycleOf(w *v1alpha1.RFPipeModel) float64 {
-	if w.DutyCycle == nil {
-		return 0
-	}
-	return w.DutyCycle.Fraction()
 }
 
 func interferenceOf(i v1alpha1.Interference) phy.Interference {
