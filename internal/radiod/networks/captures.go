@@ -59,7 +59,11 @@ func (n *network) setOwnCaptures(a *attachment) error {
 	if a.port == 0 {
 		return nil
 	}
-	return n.setCaptures(a, n.install(a))
+	return n.setCaptures(a, func(t *capture.Tap) {
+		if err := n.networks.Plane.SetTap(a.port, t.Place()); err != nil {
+			n.networks.Log.Error("captures of a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
+		}
+	})
 }
 
 // endCaptures ends the captures of an attachment that has been detached.
@@ -67,17 +71,5 @@ func (n *network) endCaptures(a *attachment) {
 	if a.tap != nil {
 		// It cannot fail, because it begins no captures.
 		a.tap, _ = n.networks.Captures.SetCaptures(a.tap, capture.Place{NetworkUID: a.NetworkUID}, nil, capture.EndDetached, a.installAtVeth)
-	}
-}
-
-// install returns what sets an attachment's tap.
-func (n *network) install(a *attachment) func(*capture.Tap) {
-	if a.port == 0 {
-		return a.installAtVeth
-	}
-	return func(t *capture.Tap) {
-		if err := n.networks.Plane.SetTap(a.port, t.Place()); err != nil {
-			n.networks.Log.Error("captures of a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
-		}
 	}
 }
