@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 const (
@@ -29,10 +31,7 @@ func (h *health) watch(ctx context.Context, ask func() error) {
 		if ask() == nil {
 			h.answered.Store(time.Now().UnixNano())
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(checkInterval):
-		}
+		clock.Pause(ctx, checkInterval)
 	}
 }
 

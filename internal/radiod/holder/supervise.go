@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 const (
@@ -72,10 +74,7 @@ func (s *supervision) note(ctx context.Context, what string, err error, started 
 	if s.failures >= maxFailures && s.Held() == 0 {
 		return fmt.Errorf("%d processes in a row ended at once, the last a %s: %w", s.failures, what, err)
 	}
-	select {
-	case <-ctx.Done():
-	case <-time.After(min(time.Duration(s.failures)*restartDelay, longestDelay)):
-	}
+	clock.Pause(ctx, min(time.Duration(s.failures)*restartDelay, longestDelay))
 	return nil
 }
 
