@@ -39,7 +39,8 @@ type Hosts struct {
 // and must not report this host as lost.
 const leaveGracePeriod = 10 * time.Second
 
-// Recorder records gaps of a run for its results.
+// Recorder records gaps and last counters of a run, which its results need besides the samples. When it
+// returns they are stored where they outlive the worker. A *samples.Sampler is one.
 type Recorder interface {
 	Record(runUID string, gaps []runapi.RadioGap, last []figures.Network) error
 }

@@ -48,7 +48,7 @@ type Options struct {
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
 	// Recorder records an attachment's end.
-	Recorder Recorder
+	Recorder hosts.Recorder
 	// Changed is called when a network's status may have changed, Silenced when other radios may transmit. Both must
 	// return at once.
 	Changed  func(uid string)

@@ -6,14 +6,7 @@ import (
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
-	"vignette.dev/vignette/internal/runapi"
 )
-
-// Recorder records gaps and last counters of a run, which its results need besides the samples. When it
-// returns they are stored where they outlive the worker. A *samples.Sampler is one.
-type Recorder interface {
-	Record(runUID string, gaps []runapi.RadioGap, last []figures.Network) error
-}
 
 func (a *attachment) lastCounters(counters radio.Counters) []figures.Network {
 	drops, restarted := a.Counters.RingCounts()

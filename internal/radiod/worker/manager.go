@@ -24,6 +24,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/cluster"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/isolation"
 	"vignette.dev/vignette/internal/radiod/library"
 	"vignette.dev/vignette/internal/radiod/membership"
@@ -60,7 +61,7 @@ type Options struct {
 	// Captures records frames at the attachments' radios; nil for no captures.
 	Captures *capture.Recorder
 	// Recorder records an attachment's end or a time without radio for the results; nil for none.
-	Recorder networks.Recorder
+	Recorder hosts.Recorder
 	// Changed is called when the number of a network's attachments or its message may have changed. It must
 	// return at once.
 	Changed func(network *v1alpha1.RadioNetwork)
