@@ -5,7 +5,6 @@ package attach
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"slices"
 	"sync"
@@ -42,21 +41,16 @@ type Networks interface {
 
 // Options of Attachments.
 type Options struct {
-	Folder   state.Folder
-	Keeper   podradio.Keeper
-	Finder   *netns.Finder
-	Members  *membership.Store
-	Networks Networks
-	Rules    podradio.Rules
+	podradio.Options // without Indexes
+	Folder           state.Folder
+	Members          *membership.Store
+	Networks         Networks
 	// LockPod serialises what is done to a pod, until unlock is called.
 	LockPod func(uid string) (unlock func())
 	// Record records gaps of a run for its results. When it returns they are stored where they outlive the worker.
 	Record func(runUID string, gaps []runapi.RadioGap) error
 	// Changed is called when the attachments of a network have changed, or their trouble.
 	Changed func(networkUID string)
-	// CongestionControls: see podradio.Options.
-	CongestionControls []string
-	Log                *slog.Logger
 }
 
 // attachmentFiles and counterFiles are kinds of files in the state folder. Counters are not JSON, despite their names.
@@ -96,8 +90,8 @@ func New(o Options) (*Attachments, error) {
 	took := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "vignette_radio_attach_seconds", Help: "Time to attach a pod to a radio network.",
 		Buckets: []float64{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1}})
 	m := &Attachments{Options: o, instance: instance, took: took, refused: cache.NewExpiring(), radios: map[membership.Key]*Radio{}, missing: map[membership.Key]*missing{}}
-	m.interfaces = &podradio.Interfaces{Options: podradio.Options{Keeper: o.Keeper, Finder: o.Finder, Rules: o.Rules, Indexes: m.indexes,
-		CongestionControls: o.CongestionControls, Log: o.Log}}
+	m.Indexes = m.indexes
+	m.interfaces = &podradio.Interfaces{Options: m.Options.Options}
 	return m, nil
 }
 

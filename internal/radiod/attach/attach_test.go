@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/podnet"
+	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/runapi"
@@ -84,8 +85,8 @@ func newBed(t *testing.T) *bed {
 	b := &bed{store: membership.NewStore(), networks: &still{}, namespace: namespace}
 	var pods sync.Mutex
 	b.store.Set(vhf(""))
-	b.Attachments, err = New(Options{Folder: folder, Keeper: b.networks, Finder: &netns.Finder{}, Members: b.store, Networks: b.networks, Rules: b.networks,
-		LockPod: func(string) func() { pods.Lock(); return pods.Unlock }, Record: b.networks.record, Changed: func(string) {}, Log: slog.New(slog.DiscardHandler)})
+	b.Attachments, err = New(Options{Options: podradio.Options{Keeper: b.networks, Finder: &netns.Finder{}, Rules: b.networks, Log: slog.New(slog.DiscardHandler)},
+		Folder: folder, Members: b.store, Networks: b.networks, LockPod: func(string) func() { pods.Lock(); return pods.Unlock }, Record: b.networks.record, Changed: func(string) {}})
 	if err != nil {
 		t.Fatal(err)
 	}

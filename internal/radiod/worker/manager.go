@@ -103,8 +103,9 @@ func NewManager(options Options) (*Manager, error) {
 		return func() { _ = pods.UnlockKey(uid) } // never fails
 	}
 	m.rules = isolation.New(isolation.Options{Attachments: m.members.Attachments, Find: m.find, LockPod: lockPod})
-	m.Attachments, err = attach.New(attach.Options{Folder: folder, Keeper: m.Keeper, Finder: &m.Finder, CongestionControls: m.CongestionControls, Members: m.members, Networks: m.Networks, Rules: m.rules,
-		LockPod: lockPod, Record: func(run string, gaps []runapi.RadioGap) error { return m.Options.Recorder.Record(run, gaps, nil) }, Changed: m.changed, Log: m.Log})
+	pod := podradio.Options{Keeper: m.Keeper, Finder: &m.Finder, Rules: m.rules, CongestionControls: m.CongestionControls, Log: m.Log}
+	m.Attachments, err = attach.New(attach.Options{Options: pod, Folder: folder, Members: m.members, Networks: m.Networks,
+		LockPod: lockPod, Record: func(run string, gaps []runapi.RadioGap) error { return m.Options.Recorder.Record(run, gaps, nil) }, Changed: m.changed})
 	if err != nil {
 		return nil, err
 	}
