@@ -46,15 +46,11 @@ import (
 
 // Options of the daemon, as its flags give them.
 type Options struct {
-	Host, Namespace, DNSNamespace, ServerService, ServerURL, TokenFile string
-	StateDirectory, Socket, MetricsAddress, Kubeconfig, ResolvConf     string
-	Loops, Nice, Realtime                                              int
-	// ClusterDNS lets nodes ask the cluster's DNS.
-	ClusterDNS bool
+	cluster.Options
+	ServerURL, TokenFile, StateDirectory, Socket, MetricsAddress, Kubeconfig string
+	Loops, Nice, Realtime                                                    int
 	// CaptureSpoolBytes that captures may keep for the archive.
 	CaptureSpoolBytes int64
-	// Scrapers are the Services whose pods may read the metrics of nodes' apps.
-	Scrapers []types.NamespacedName
 	// CongestionControls of TCP that nodes may choose beside those that the host allows already.
 	CongestionControls []string
 	// HostIP is the address at which other hosts reach this one, at PeerPort.
@@ -225,8 +221,8 @@ func serve(ctx context.Context, log *slog.Logger, o Options, plane *dataplane.Cl
 	if err := manager.Restore(held); err != nil {
 		log.Error("restore attachments", "error", err)
 	}
-	c, err := cluster.New(config, cluster.Options{Host: o.Host, Namespace: o.Namespace, DNSNamespace: o.DNSNamespace,
-		ClusterDNS: o.ClusterDNS, Scrapers: o.Scrapers, ServerService: o.ServerService, ResolvConf: o.ResolvConf, Log: log})
+	o.Log = log
+	c, err := cluster.New(config, o.Options)
 	if err != nil {
 		return err
 	}
