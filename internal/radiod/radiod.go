@@ -240,11 +240,11 @@ func serve(ctx context.Context, log *slog.Logger, o Options, plane *dataplane.Cl
 	go loops.watch(ctx, plane.AwaitLoops) // may never return
 	parts.Go(func() error { return manager.WriteHeartbeat(ctx) })
 	parts.Go(func() error { return manager.FetchScenarios(ctx) })
-	parts.Go(func() error { return manager.RunRouting(ctx) })
-	parts.Go(func() error { return manager.RunQueues(ctx) })
+	parts.Go(func() error { return manager.Routers.Run(ctx) })
+	parts.Go(func() error { return manager.Queues.Run(ctx) })
 	parts.Go(func() error {
 		return c.Run(ctx, manager, func() {
-			if err := manager.DropLeft(); err != nil {
+			if err := plane.DropLeft(); err != nil { // all objects have been read
 				log.Error("end what an earlier worker left to the data plane", "error", err)
 			}
 			ready.Store(true)

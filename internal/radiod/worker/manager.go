@@ -72,11 +72,12 @@ type Manager struct {
 	Options
 	*attach.Attachments
 	*networks.Networks
+	// Routers and Queues are to be run.
+	Routers *routers.Routers
+	Queues  *queues.Servers
 	folder  state.Folder
 	members *membership.Store
 	rules   *isolation.Rules
-	routers *routers.Routers
-	queues  *queues.Servers
 }
 
 // NewManager reads no state; see Restore.
@@ -93,7 +94,7 @@ func NewManager(options Options) (*Manager, error) {
 	}
 	m := &Manager{Options: options, folder: folder, members: membership.NewStore()}
 	m.Networks, err = networks.New(networks.Options{Host: m.Host, Plane: options.Plane, Finder: &m.Finder, Log: m.Log, Folder: folder, StateDirectory: m.StateDirectory,
-		Scenarios: m.Scenarios, Captures: m.Captures, Recorder: m.Recorder, Changed: m.changed, Silenced: func() { m.routers.Wake() }})
+		Scenarios: m.Scenarios, Captures: m.Captures, Recorder: m.Recorder, Changed: m.changed, Silenced: func() { m.Routers.Wake() }})
 	if err != nil {
 		return nil, err
 	}
@@ -109,10 +110,10 @@ func NewManager(options Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.routers = routers.New(routers.Options{Members: m.members, Silent: m.IsSilent, Find: m.find, Folder: folder, Seen: m.Seen,
+	m.Routers = routers.New(routers.Options{Members: m.members, Silent: m.IsSilent, Find: m.find, Folder: folder, Seen: m.Seen,
 		Loops: m.Loops, Log: m.Log, Changed: m.Options.Changed})
-	m.queues = queues.New(queues.Options{Attachments: m.members.Attachments, Waiting: m.Waiting, Find: m.find, Log: m.Log})
-	m.Finder.Except = m.routers.Includes
+	m.Queues = queues.New(queues.Options{Attachments: m.members.Attachments, Waiting: m.Waiting, Find: m.find, Log: m.Log})
+	m.Finder.Except = m.Routers.Includes
 	return m, nil
 }
 
@@ -122,8 +123,8 @@ func (noRecorder) Record(string, []runapi.RadioGap, []figures.Network) error { r
 
 // changed is called when a network's attachments or its status may have changed.
 func (m *Manager) changed(uid string) {
-	m.routers.Wake()
-	m.queues.Wake()
+	m.Routers.Wake()
+	m.Queues.Wake()
 	if n := m.members.Network(uid); n != nil {
 		m.Options.Changed(n)
 	}
@@ -138,7 +139,7 @@ func (m *Manager) find(a *membership.Attachment) (*os.File, error) {
 func (m *Manager) SetNetwork(object *v1alpha1.RadioNetwork) error {
 	err := m.Networks.Set(object) // first, so that members find it
 	m.members.Set(object)
-	m.routers.Wake()
+	m.Routers.Wake()
 	return err
 }
 
@@ -167,7 +168,7 @@ func (m *Manager) SetAllowed(allowed podnet.Allowed) error { return m.rules.Set(
 
 // RemovePinned releases namespaces that only radiod keeps alive.
 func (m *Manager) RemovePinned() error {
-	return m.Attachments.RemovePinned(func(podUID string) bool { return m.routers.Serves(podUID) || m.queues.Serves(podUID) })
+	return m.Attachments.RemovePinned(func(podUID string) bool { return m.Routers.Serves(podUID) || m.Queues.Serves(podUID) })
 }
 
 // Restore restores the networks and attachments of earlier workers. Errors are only for the log.
@@ -184,22 +185,13 @@ func (m *Manager) WriteHeartbeat(ctx context.Context) error {
 	return m.folder.WriteHeartbeat(ctx, state.Worker)
 }
 
-// DropLeft ends what earlier workers asked the data plane for and this one did not. All objects must have been read.
-func (m *Manager) DropLeft() error { return m.Options.Plane.DropLeft() }
-
-// RunRouting runs nodes' routing until ctx ends.
-func (m *Manager) RunRouting(ctx context.Context) error { return m.routers.Run(ctx) }
-
-// RunQueues serves the pods' queues until ctx ends.
-func (m *Manager) RunQueues(ctx context.Context) error { return m.queues.Run(ctx) }
-
 // Routes of all nodes with built-in routing, sorted by node.
-func (m *Manager) Routes() []figures.Routes { return m.routers.Routes() }
+func (m *Manager) Routes() []figures.Routes { return m.Routers.Routes() }
 
 // Counters returns the counters of all networks with attachments here, sorted. With reset, values since the
 // last reset start again.
 func (m *Manager) Counters(reset bool) []figures.Network {
-	return m.Networks.Counters(m.routers.Counters(), reset)
+	return m.Networks.Counters(m.Routers.Counters(), reset)
 }
 
 // LateIntervals are the times in which the engine's loops were late since the last call, by loop.
@@ -219,7 +211,7 @@ func (m *Manager) Collectors() []prometheus.Collector {
 // Close does what the end of the process would do. It closes descriptors, but leaves the interfaces for the next worker. A
 // data plane in this process ends with all frames under way.
 func (m *Manager) Close() {
-	m.routers.Close()
+	m.Routers.Close()
 	if err := m.Options.Plane.Close(); err != nil {
 		m.Options.Log.Error("end of the data plane", "error", err)
 	}
@@ -236,7 +228,7 @@ func (m *Manager) HostStatus(uid string) (status cluster.Status, known bool) {
 	if n == nil {
 		return status, false
 	}
-	routing := m.routers.Trouble(uid)
+	routing := m.Routers.Trouble(uid)
 	var message []string
 	add := func(text string) {
 		if text != "" {

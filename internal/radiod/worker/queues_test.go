@@ -18,7 +18,7 @@ func offerQueues(t *testing.T, m *Manager) (end func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = m.RunQueues(ctx)
+		_ = m.Queues.Run(ctx)
 	}()
 	end = func() {
 		cancel()

@@ -431,7 +431,7 @@ func TestFramesFlowWhileOneWorkerEndsAndAnotherTakesOver(t *testing.T) {
 	arrives("without a worker")
 	second, results := next(connect)
 	set(t, second, networkOf("run", "vhf", "pod-1", "pod-2"))
-	if err := second.DropLeft(); err != nil {
+	if err := second.Options.Plane.DropLeft(); err != nil {
 		t.Fatal(err)
 	}
 	arrives("with the second worker")

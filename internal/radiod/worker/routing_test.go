@@ -61,7 +61,7 @@ func setRouting(n *v1alpha1.RadioNetwork, protocol v1alpha1.RoutingProtocol) {
 func route(t *testing.T, m *Manager) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- m.RunRouting(ctx) }()
+	go func() { ended <- m.Routers.Run(ctx) }()
 	stopped := false
 	stop = func() {
 		if stopped {
@@ -265,7 +265,7 @@ func TestARadioSilentOnOneOfTwoNetworksLeavesTheOther(t *testing.T) {
 	via := func(p int, to string) string { return pods[p].kernelRoutes(t)[to] }
 	within(t, "of two links the first is used", func() bool { return via(1, "198.18.9.1/32") == "direct" && via(1, "198.18.10.1/32") == "198.18.9.1" })
 	sent := func(network string) uint64 {
-		return m.routers.Counters()[membership.Key{PodUID: "pod-1", Interface: network}].PacketsSent
+		return m.Routers.Counters()[membership.Key{PodUID: "pod-1", Interface: network}].PacketsSent
 	}
 	silence := false
 	alter(t, m, narrow, func(n *v1alpha1.RadioNetwork) {
@@ -303,7 +303,7 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 				within(t, "node-1 has a route to node-2", reaches)
 			}
 			within(t, "node-2 routes", func() bool {
-				return m.routers.Serves("pod-2") && (protocol != v1alpha1.RoutingBabel || len(babelds(t, m)) == 2)
+				return m.Routers.Serves("pod-2") && (protocol != v1alpha1.RoutingBabel || len(babelds(t, m)) == 2)
 			})
 			lives := pods[1].witness(t)
 			pods[1].end() // no process, no file, and no word of the runtime
@@ -319,13 +319,13 @@ func TestRoutersDoNotKeepANodeThatWentWithoutAWord(t *testing.T) {
 			}
 			took := within(t, "the namespace has ended", func() bool { return !lives() })
 			t.Logf("the namespace ended %v after radiod looked", took)
-			if m.routers.Serves("pod-2") {
+			if m.Routers.Serves("pod-2") {
 				t.Error("node-2 still routes")
 			}
 			within(t, "node-1 has no route to node-2", func() bool { return !reaches() })
 			// babeld would continue without radiod.
 			alter(t, m, n, func(n *v1alpha1.RadioNetwork) { n.Spec.Routing.Protocol = v1alpha1.RoutingNone })
-			within(t, "nobody routes", func() bool { return !m.routers.Serves("pod-1") })
+			within(t, "nobody routes", func() bool { return !m.Routers.Serves("pod-1") })
 		})
 	}
 }
@@ -609,7 +609,7 @@ func babelds(t *testing.T, m *Manager) (pids []int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if saved.State.Process != 0 && m.routers.Includes(saved.State.Process) {
+		if saved.State.Process != 0 && m.Routers.Includes(saved.State.Process) {
 			pids = append(pids, saved.State.Process)
 		}
 	}

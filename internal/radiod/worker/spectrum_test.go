@@ -159,7 +159,7 @@ func TestNetworksDisturbEachOtherAlsoAfterAWorkersEnd(t *testing.T) {
 	}
 	one.Close()
 	one.Manager = start()
-	if err := one.DropLeft(); err != nil {
+	if err := one.Options.Plane.DropLeft(); err != nil {
 		t.Fatal(err)
 	}
 	if c.hears(t, true) {
