@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -38,8 +37,6 @@ func (d *document) namespace() string {
 	namespace, _ := metadata["namespace"].(string)
 	return namespace
 }
-
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
 
 // parse splits a file into documents and reports those that are not even an object.
 func parse(file string, text []byte) (documents []*document, findings []Finding) {

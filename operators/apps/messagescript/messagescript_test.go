@@ -1,6 +1,7 @@
 package messagescript
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 
@@ -57,18 +58,38 @@ func TestScriptsAreReadFromTablesAndLists(t *testing.T) {
 	}
 }
 
+// ofLibraries are words that no user should read.
+var ofLibraries = regexp.MustCompile(`yaml: |json|JSON|Go |unmarshal|EOF|parse error|record on|bare|extraneous`)
+
 func TestErrorsOfTablesAndListsAreReported(t *testing.T) {
 	cases := map[string]struct{ key, text, want string }{
 		"a form that the name does not say": {"messages", "", "want a name that ends in .yaml or .csv"},
 		"no messages":                       {"m.csv", "at,from,to\n", "has 0 messages"},
-		"an empty table":                    {"m.csv", "", "want the columns at, from, to"},
+		"an empty table":                    {"m.csv", "", "is empty: want a first row with the columns at, from, to"},
 		"an unknown column":                 {"m.csv", "at,from,whom\n", `column "whom": want at, from, to`},
 		"a column twice":                    {"m.csv", "at,from,at\n", `column "at"`},
-		"a row that is too short":           {"m.csv", "at,from,to\n5s,a\n", "line 2"},
+		"a row that is too short":           {"m.csv", "at,from,to\n5s,a\n", "line 2: has 2 values: want 3, as the first row has columns"},
+		"a quote within a value":            {"m.csv", "at,from,to,text\n5s,a,b,a 7\" gun\n", "line 2: has a quote that does not begin or end a value"},
+		"a quote in the first row":          {"m.csv", "at,from,\"to\n", "has a quote that does not begin or end a value"},
 		"a size that is no number":          {"m.csv", "at,from,to,bytes\n5s,a,b,x\n", `line 2: bytes "x": want a number`},
 		"a moment without a unit":           {"m.csv", "at,from,to\n5,a,b\n", `message 1 (at 5 from a to b): at "5": want a duration with its unit`},
 		"nobody to send it":                 {"m.yaml", "- {at: 5s, to: b}", `from "", to "b": want both`},
-		"an unknown field":                  {"m.yaml", "- {at: 5s, from: a, whom: b}", `unknown field "whom"`},
+		"an unknown field":                  {"m.yaml", "- {at: 5s, from: a, whom: b}", "message 1: there is no field whom: want at, from, to, type, text or bytes"},
+		"a field twice":                     {"m.yaml", "- {at: 5s, at: 6s}", "message 1: at is there twice: want it once"},
+		"a field twice by an anchor":        {"m.yaml", "- &a {at: 5s, from: a, to: b, text: x}\n- {<<: *a, text: y}", "a message has a field twice, also by <<"},
+		"a list as text":                    {"m.yaml", "- {at: 5s, from: a, to: b}\n- {at: 5s, from: a, to: b, text: [x]}", "message 2: text is a list: want text in quotes"},
+		"a word that YAML reads as true":    {"m.yaml", "- {at: 5s, from: a, to: b, text: yes}", "message 1: text is yes, which YAML reads as true: want text in quotes"},
+		"a number that YAML reads anew":     {"m.yaml", "- {at: 5s, from: a, to: b, text: 0x10}", "message 1: text is 0x10, which YAML reads as 16: want text in quotes"},
+		"a size in quotes":                  {"m.yaml", "- {at: 5s, from: a, to: b, bytes: \"300\"}", `message 1: bytes is "300": want a whole number from 1 to 65000, without quotes`},
+		"a size with a fraction":            {"m.yaml", "- {at: 5s, from: a, to: b, bytes: 3.5}", "message 1: bytes is 3.5: want a whole number"},
+		"a size out of all bounds":          {"m.yaml", "- {at: 5s, from: a, to: b, bytes: 99999999999}", "message 1: bytes is 99999999999: want a whole number"},
+		"a message that is text":            {"m.yaml", "- hello", "message 1: is hello: want fields, such as {at: 10s"},
+		"an empty message":                  {"m.yaml", "-", "message 1: is empty: want fields"},
+		"an object instead of a list":       {"m.yaml", "at: 5s", "is no list of messages"},
+		"a list as a field's name":          {"m.yaml", "- {? [a] : b}", "message 1: has a list for a field's name"},
+		"a bracket that is not closed":      {"m.yaml", "- {at: 5s,\n  from: a\n- {at: 6s}\n", "line 2 is not YAML: the object that begins here with { is not closed"},
+		"a tab":                             {"m.yaml", "- at: 5s\n\tfrom: a\n", "line 2 is not YAML: the line is indented with a tab"},
+		"an anchor that is nowhere":         {"m.yaml", "- {at: *x}", "line 1 is not YAML: the line refers with * to an anchor"},
 		"a type with spaces":                {"m.yaml", "- {at: 5s, from: a, to: b, type: a b}", `type "a b"`},
 		"a message that is too large":       {"m.yaml", "- {at: 5s, from: a, to: b, bytes: 70000}", "bytes 70000: want 1 to 65000"},
 	}
@@ -76,6 +97,8 @@ func TestErrorsOfTablesAndListsAreReported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if _, err := Parse(c.key, c.text); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v; want …%s…", err, c.want)
+			} else if foreign := ofLibraries.FindString(err.Error()); foreign != "" {
+				t.Errorf("%q has %q, the words of a library", err, foreign)
 			}
 		})
 	}
@@ -83,11 +106,14 @@ func TestErrorsOfTablesAndListsAreReported(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add("at,from,to,type,text,bytes\n5s,a,b,,\"move, now\",\n")
+	f.Add("- {at: 5s, from: a, to: b, text: 42}\n- &a {at: 1m, from: b, to: all, bytes: 300}\n- *a\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		messages, err := Parse("m.csv", text)
-		for _, m := range messages {
-			if err == nil && (m.From == "" || m.To == "" || m.Std() < 0) {
-				t.Errorf("%q is taken as %+v", text, m)
+		for _, key := range []string{"m.csv", "m.yaml"} {
+			messages, err := Parse(key, text)
+			for _, m := range messages {
+				if err == nil && (m.From == "" || m.To == "" || m.Std() < 0) {
+					t.Errorf("%s %q is taken as %+v", key, text, m)
+				}
 			}
 		}
 	})

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -24,7 +22,7 @@ func Parse(key, text string) (messages []v1alpha1.ScriptedMessage, err error) {
 	case strings.HasSuffix(key, ".csv"):
 		messages, err = parseCSV(text)
 	case strings.HasSuffix(key, ".yaml"), strings.HasSuffix(key, ".yml"):
-		err = yaml.UnmarshalStrict([]byte(text), &messages)
+		messages, err = parseYAML(text)
 	default:
 		return nil, fmt.Errorf("key %s: want a name that ends in .yaml or .csv, which says the form", key)
 	}
@@ -49,8 +47,11 @@ func parseCSV(text string) (messages []v1alpha1.ScriptedMessage, err error) {
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comment, r.TrimLeadingSpace = '#', true
 	header, err := r.Read()
+	if errors.Is(err, io.EOF) {
+		return nil, errors.New("is empty: want a first row with the columns at, from, to, type, text and bytes")
+	}
 	if err != nil {
-		return nil, fmt.Errorf("first row: %w: want the columns at, from, to, type, text and bytes", err)
+		return nil, rowError(err, nil, nil)
 	}
 	for i, name := range header {
 		if !slices.Contains(columns, name) || slices.Index(header, name) != i {
@@ -63,7 +64,7 @@ func parseCSV(text string) (messages []v1alpha1.ScriptedMessage, err error) {
 			return messages, nil
 		}
 		if err != nil {
-			return nil, err
+			return nil, rowError(err, header, row)
 		}
 		line, _ := r.FieldPos(0)
 		m, err := fromRow(header, row)
@@ -72,6 +73,18 @@ func parseCSV(text string) (messages []v1alpha1.ScriptedMessage, err error) {
 		}
 		messages = append(messages, m)
 	}
+}
+
+// rowError explains in words why a row cannot be read.
+func rowError(err error, header, row []string) error {
+	var found *csv.ParseError
+	if !errors.As(err, &found) {
+		return errors.New("is no table of rows with commas: want the columns at, from, to, type, text and bytes")
+	}
+	if errors.Is(err, csv.ErrFieldCount) {
+		return fmt.Errorf("line %d: has %d values: want %d, as the first row has columns", found.Line, len(row), len(header))
+	}
+	return fmt.Errorf("line %d: has a quote that does not begin or end a value: write such a value in quotes, and a quote in it twice", found.Line)
 }
 
 func fromRow(header, row []string) (m v1alpha1.ScriptedMessage, err error) {
