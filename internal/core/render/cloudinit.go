@@ -118,18 +118,21 @@ func cloudInitSource(spec v1alpha1.VirtualMachine, secret string) kubevirtv1.Vol
 	}}
 }
 
+// managementID is the management interface's key beside those of the networks. No network's name has an underscore.
+const managementID = "vignette_management"
+
 // networkData makes cloud-init set up the management interface. It leaves the radios to the agent, or sets them up if there is
 // none. use-domains is for the server's name, as systemd-networkd ignores the domains of a lease otherwise.
 func networkData(in Input, node topology.Node) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "version: 2\nethernets:\n  management:\n    match: {macaddress: %q}\n    dhcp4: true\n    dhcp4-overrides: {use-domains: true}\n", managementMAC)
-	for _, a := range node.Attachments {
-		fmt.Fprintf(&b, "  %s:\n    match: {macaddress: %q}\n    dhcp4: false\n    dhcp6: false\n    optional: true\n", a.Network, a.MAC)
+	fmt.Fprintf(&b, "version: 2\nethernets:\n  %s:\n    match: {macaddress: %q}\n    dhcp4: true\n    dhcp4-overrides: {use-domains: true}\n", managementID, managementMAC)
+	for _, a := range node.Attachments { // names in quotes: YAML reads some, such as on, as no text
+		fmt.Fprintf(&b, "  %q:\n    match: {macaddress: %q}\n    dhcp4: false\n    dhcp6: false\n    optional: true\n", a.Network, a.MAC)
 		if node.HasAgent() {
 			continue
 		}
 		network, _ := networkOf(in.Experiment, a.Network)
-		fmt.Fprintf(&b, "    set-name: %s\n    mtu: %d\n    addresses: [%s]\n", a.Network, mtu(network), a.Address)
+		fmt.Fprintf(&b, "    set-name: %q\n    mtu: %d\n    addresses: [%s]\n", a.Network, mtu(network), a.Address)
 		if routes := staticRoutes(in.Topology, network)[node.Name]; len(routes) > 0 {
 			b.WriteString("    routes:\n")
 			for _, route := range routes {

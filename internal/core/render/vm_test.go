@@ -1,7 +1,10 @@
 package render
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/core/topology"
@@ -152,6 +156,31 @@ func TestTheNetworkDataIsThePlatformsAlsoWithTheUsersSecret(t *testing.T) {
 		t.Errorf("the Secret has user data: %s", secret.Data[UserDataKey])
 	}
 	golden.Check(t, "network-data.yaml", string(secret.Data[NetworkDataKey]))
+}
+
+func TestEveryNameOfANetworkIsAnInterfaceBesideTheManagementOfAGuest(t *testing.T) {
+	for _, name := range []string{"management", "on", "off", "yes", "no", "true", "false", "null", "y", "n"} {
+		in, node := onlyIgnition(t, "", func(vm *v1alpha1.VirtualMachine) { vm.Agent = ptr.To(false) })
+		in.Experiment.Spec.Networks[0].Name = name
+		node.Attachments = []topology.Attachment{{Network: name, MAC: "02:02:00:00:00:01", Address: netip.MustParsePrefix("10.0.0.1/24")}}
+		var data struct {
+			Ethernets map[string]struct {
+				Match   struct{ MACAddress string }
+				DHCP4   bool
+				SetName any `json:"set-name"`
+			}
+		}
+		text := networkData(in, node)
+		read, err := yaml.YAMLToJSONStrict([]byte(text)) // YAML 1.1, as cloud-init's
+		if err := errors.Join(err, json.Unmarshal(read, &data)); err != nil {
+			t.Errorf("%s: %v in\n%s", name, err, text)
+			continue
+		}
+		radio, management := data.Ethernets[name], data.Ethernets[managementID]
+		if len(data.Ethernets) != 2 || !management.DHCP4 || management.Match.MACAddress != managementMAC || radio.Match.MACAddress != node.Attachments[0].MAC || radio.SetName != name {
+			t.Errorf("network %s is read as %+v of\n%s", name, data.Ethernets, text)
+		}
+	}
 }
 
 func TestTheSecretOfAGuestIsDeletedWithItsMachine(t *testing.T) {
