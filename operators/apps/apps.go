@@ -174,7 +174,9 @@ type Site struct {
 	FirstIndex, TotalInstances int
 	// MetricsPorts of the instances; 0 for none.
 	MetricsPorts []int
-	Images       Images
+	// MemoryLimit is what the app's container or its virtual machine may use, in bytes; 0 for no limit.
+	MemoryLimit int64
+	Images      Images
 }
 
 // Addressed returns the other members that a message to a node, a group or all is for.

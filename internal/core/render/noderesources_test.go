@@ -52,6 +52,38 @@ func TestResourcesOfANodeAreThoseOfItsPod(t *testing.T) {
 	}
 }
 
+func TestAppsKnowTheMemoryLimitOfTheirContainerNodeOrMachine(t *testing.T) {
+	in := onNode(t, &corev1.ResourceRequirements{Limits: amounts("memory", "512Mi")})
+	limits := func() map[string]int64 {
+		found := map[string]int64{}
+		for node, sites := range MakeSites(in) {
+			for _, site := range sites {
+				found[node+"/"+site.App.Name] = site.MemoryLimit
+			}
+		}
+		return found
+	}
+	if got := limits(); got["veh-1/radio-udp"] != 512<<20 || got["veh-1/tracker"] != 128<<20 || got["nor/hub"] != 2<<30 {
+		t.Errorf("the limits are %v; want the node's 512Mi, the app's own 128Mi and the default, 2Gi", got)
+	}
+	in.Options.MemoryLimit = resource.Quantity{}
+	if got := limits(); got["veh-1/radio-udp"] != 512<<20 || got["nor/hub"] != 0 {
+		t.Errorf("without a default the limits are %v; want the node's 512Mi, and none", got)
+	}
+	in = machines(t)
+	for _, node := range VMNodes(in.Topology) {
+		for _, site := range MakeSites(in)[node.Name] {
+			want := settingsOf(in, node).Memory.Quantity()
+			if own := site.App.Resources; own != nil && own.Limits.Memory().Sign() > 0 {
+				want = *own.Limits.Memory()
+			}
+			if site.MemoryLimit != want.Value() {
+				t.Errorf("app %s of machine %s may use %d; want %s", site.App.Name, node.Name, site.MemoryLimit, want.String())
+			}
+		}
+	}
+}
+
 func TestResourcesThatNoNodeMayHaveAreRefused(t *testing.T) {
 	const field = "spec.nodes[2].resources"
 	for name, c := range map[string]struct {

@@ -167,15 +167,10 @@ func appContainer(in Input, node topology.Node, app v1alpha1.App, r apps.Renderi
 		Name: app.Name, Image: r.Image, ImagePullPolicy: in.Options.PullPolicy,
 		Command:         []string{agentconfig.BinDir + "/agent", "run"},
 		Env:             environment(r.Env, node, agentConfig(in, node, app, r)),
-		Resources:       smallRequests(),
+		Resources:       resourcesOf(in.Options, node, app),
 		SecurityContext: containerSecurity(app.RunAsUser, !app.Own()),
 		VolumeMounts:    append(appMounts(app.Name), fileMounts(app)...),
 	}
-	if app.Resources != nil {
-		c.Resources = *app.Resources.DeepCopy()
-	}
-	limitMemory(&c.Resources, in.Options, app)
-	limitToNode(&c.Resources, node, app)
 	for i, port := range r.MetricsPorts {
 		c.Ports = append(c.Ports, corev1.ContainerPort{Name: fmt.Sprintf("metrics-%d", i+1), ContainerPort: int32(port)})
 	}
@@ -216,6 +211,34 @@ func appMounts(app string) []corev1.VolumeMount {
 
 // instanceMemory is added to the default limit for each further instance of an app, as each is a process.
 const instanceMemory = 64 << 20
+
+// resourcesOf an app's container.
+func resourcesOf(o Options, node topology.Node, app v1alpha1.App) corev1.ResourceRequirements {
+	resources := smallRequests()
+	if app.Resources != nil {
+		resources = *app.Resources.DeepCopy()
+	}
+	limitMemory(&resources, o, app)
+	limitToNode(&resources, node, app)
+	return resources
+}
+
+// memoryLimit is what an app on a node may use, in bytes; 0 for no limit.
+func memoryLimit(in Input, node topology.Node, app v1alpha1.App) int64 {
+	var smallest int64
+	limits := []corev1.ResourceList{resourcesOf(in.Options, node, app).Limits}
+	if node.IsVM() { // the default is for containers
+		limits = []corev1.ResourceList{resourcesOf(Options{}, node, app).Limits, {corev1.ResourceMemory: settingsOf(in, node).Memory.Quantity()}}
+	} else if node.Resources != nil {
+		limits = append(limits, node.Resources.Limits)
+	}
+	for _, list := range limits {
+		if limit := list.Memory().Value(); limit > 0 && (smallest == 0 || limit < smallest) {
+			smallest = limit
+		}
+	}
+	return smallest
+}
 
 // limitMemory sets the limit of a container without one, so that one app cannot use all of a host's memory. A larger request
 // is the limit.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
@@ -16,10 +14,10 @@ import (
 const (
 	// stopGraceSeconds is the time that Erlang needs to close its queues on a busy host.
 	stopGraceSeconds = 10
-	// memoryBytes is the memory use at which the broker blocks its publishers if the app has no memory limit. RabbitMQ's own
-	// default depends on the host's memory.
+	// memoryBytes is the memory use at which the broker blocks its publishers at the latest, if the app has no memory limit of
+	// its own. RabbitMQ's own default depends on the host's memory.
 	memoryBytes = 1 << 30
-	// memoryOfLimit is the fraction of the app's limit at which it does so, because Erlang may briefly use more.
+	// memoryOfLimit is the fraction of the limit at which it does so, because Erlang may briefly use more.
 	memoryOfLimit = 0.6
 )
 
@@ -59,7 +57,7 @@ func Config(site apps.Site) string {
 	var b strings.Builder
 	writeListeners(&b, site)
 	writeLogin(&b, site)
-	fmt.Fprintf(&b, "vm_memory_high_watermark.absolute = %d\n", watermark(site.App))
+	fmt.Fprintf(&b, "vm_memory_high_watermark.absolute = %d\n", watermark(site))
 	b.WriteString("heartbeat = 60\nlog.console = true\nlog.console.level = info\nlog.file = false\n")
 	if ports := site.StatisticsPorts(); ports != nil {
 		fmt.Fprintf(&b, "prometheus.tcp.port = %d\n", ports[0])
@@ -103,13 +101,16 @@ func writeLogin(b *strings.Builder, site apps.Site) {
 
 func hasPassword(site apps.Site) bool { return site.App.Security != nil && site.App.Security.Password }
 
-func watermark(app v1alpha1.App) int64 {
-	if app.Resources != nil {
-		if limit, ok := app.Resources.Limits[corev1.ResourceMemory]; ok {
-			return int64(float64(limit.Value()) * memoryOfLimit)
-		}
+func watermark(site apps.Site) int64 {
+	ofLimit := int64(float64(site.MemoryLimit) * memoryOfLimit)
+	own := site.App.Resources != nil && site.App.Resources.Limits.Memory().Sign() > 0
+	switch {
+	case ofLimit == 0:
+		return memoryBytes
+	case own:
+		return ofLimit
 	}
-	return memoryBytes
+	return min(memoryBytes, ofLimit)
 }
 
 // writeCluster names all members, in the same order on each of them. After a partition the side with fewer clients restarts

@@ -1,6 +1,8 @@
 package rabbitmq
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +25,7 @@ func sites() map[string]apps.Site {
 	login.App.Security = &v1alpha1.Security{Password: true}
 	cluster.App.RabbitMQ.Cluster, cluster.ClusterPeers = true, []string{"usa", "deu"}
 	limited.App.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("512Mi")}}
-	limited.MetricsPorts = []int{0}
+	limited.MemoryLimit, limited.MetricsPorts = 512<<20, []int{0}
 	return map[string]apps.Site{"single": site(), "secure": secure, "login": login, "cluster": cluster, "limited": limited}
 }
 
@@ -32,6 +34,31 @@ func TestConfigurationsMatchTheirGoldenFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			golden.Check(t, name+".conf", Config(s))
 			golden.Check(t, name+".sh", Script(s))
+		})
+	}
+}
+
+func TestPublishersAreBlockedBeforeTheBrokerHasTheMemoryOfItsLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit, own string
+		want       int64
+	}{
+		"no limit":                 {"0", "", 1 << 30},
+		"the usual default":        {"2Gi", "", 1 << 30},
+		"a lower default":          {"1Gi", "", 644245094},
+		"the limit of a node":      {"512Mi", "", 322122547},
+		"a limit of the app's own": {"4Gi", "4Gi", 2576980377},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := site()
+			limit := resource.MustParse(c.limit)
+			s.MemoryLimit = limit.Value()
+			if c.own != "" {
+				s.App.Resources = &corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(c.own)}}
+			}
+			if want := fmt.Sprintf("vm_memory_high_watermark.absolute = %d\n", c.want); !strings.Contains(Config(s), want) {
+				t.Errorf("got\n%swant %s", Config(s), want)
+			}
 		})
 	}
 }
