@@ -1,11 +1,17 @@
 package experiment
 
 import (
+	"strings"
 	"testing"
 
+	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
@@ -48,6 +54,84 @@ func TestAWorkflowOfSomebodyElseFailsTheRun(t *testing.T) {
 	w.noArgo = true
 	w.workflowOf(nil)
 	w.wantFailed(scope.ReasonWorkflowNameTaken, "there is a Workflow quickstart that belongs to somebody else")
+}
+
+// takenBy creates an object of another experiment, in a phase, by a name that the run needs.
+func (w *world) takenBy(other string, phase v1alpha1.ExperimentPhase, taken client.Object) {
+	w.t.Helper()
+	e := readExperiment(w.t)
+	e.Name, e.UID = other, ""
+	w.must(w.api.Create(w.t.Context(), e))
+	e.Status.Phase = phase
+	w.must(w.api.Status().Update(w.t.Context(), e))
+	taken.SetNamespace(w.key.Namespace)
+	taken.SetOwnerReferences([]metav1.OwnerReference{render.Owner(e)})
+	w.must(w.api.Create(w.t.Context(), taken))
+}
+
+// attachment of a network of another experiment that needs quickstart's name for network wan.
+func attachment() *nadv1.NetworkAttachmentDefinition {
+	return &nadv1.NetworkAttachmentDefinition{ObjectMeta: metav1.ObjectMeta{Name: render.NetworkName("quickstart", "wan")}}
+}
+
+func TestANameThatAnExperimentUnderWayUsesFailsTheRun(t *testing.T) {
+	gated := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "quickstart-nor"}, Spec: corev1.PodSpec{SchedulingGates: []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGate}}}}
+	machine := &unstructured.Unstructured{}
+	machine.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
+	machine.SetName("quickstart-nor")
+	for name, c := range map[string]struct {
+		world *world
+		taken client.Object
+		want  string
+	}{
+		"a network": {newWorld(t), attachment(), "network wan: the name of its NetworkAttachmentDefinition quickstart-wan is in use by experiment quick: rename the network, or wait until that experiment is over"},
+		"a node":    {newWorld(t), gated, "node nor: the name of its pod quickstart-nor is in use by experiment quick: rename the node, or wait until that experiment is over"},
+		"a machine": {machineWorld(t), machine, "node nor: the name of its VirtualMachineInstance quickstart-nor is in use by experiment quick: rename the node"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := c.world
+			w.noVirt = true
+			w.takenBy("quick", v1alpha1.PhaseRunning, c.taken)
+			e := w.untilFinished()
+			if ready := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionReady); ready.Reason != scope.ReasonNameUsed || !strings.Contains(e.Status.Message, c.want) {
+				t.Errorf("reason %s, message %q; want %s, %q", ready.Reason, e.Status.Message, scope.ReasonNameUsed, c.want)
+			}
+			w.must(w.api.Get(t.Context(), client.ObjectKeyFromObject(c.taken), c.taken)) // it is still there
+		})
+	}
+}
+
+func TestANameOfWhatGoesIsAwaited(t *testing.T) {
+	for name, make := range map[string]func(w *world, taken *nadv1.NetworkAttachmentDefinition){
+		"an experiment that is over": func(w *world, taken *nadv1.NetworkAttachmentDefinition) {
+			w.takenBy("quick", v1alpha1.PhaseSucceeded, taken)
+		},
+		"an experiment that waits again": func(w *world, taken *nadv1.NetworkAttachmentDefinition) {
+			w.takenBy("quick", v1alpha1.PhaseQueued, taken)
+		},
+		"a deleted experiment": func(w *world, taken *nadv1.NetworkAttachmentDefinition) {
+			w.takenBy("quick", v1alpha1.PhaseRunning, taken)
+			w.must(w.api.Delete(w.t.Context(), &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: w.key.Namespace, Name: "quick"}}))
+		},
+		"an earlier one of the name": func(w *world, taken *nadv1.NetworkAttachmentDefinition) {
+			former := w.experiment()
+			former.UID = "uid-of-a-former-one"
+			taken.Namespace, taken.OwnerReferences = w.key.Namespace, []metav1.OwnerReference{render.Owner(former)}
+			w.must(w.api.Create(w.t.Context(), taken))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, taken := newWorld(t), attachment()
+			make(w, taken)
+			w.untilPhase(v1alpha1.PhaseProvisioning)
+			w.settle()
+			if e := w.experiment(); e.Status.Message != "waiting for the deletion of NetworkAttachmentDefinition quickstart-wan, which belongs to somebody else" {
+				t.Errorf("phase %s, message %q", e.Status.Phase, e.Status.Message)
+			}
+			w.must(w.api.Delete(t.Context(), taken))
+			w.untilPhase(v1alpha1.PhaseRunning)
+		})
+	}
 }
 
 func TestTheReportOfAnEarlierPodsAgentDoesNotCount(t *testing.T) {

@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/lru"
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/core/checks"
 	"vignette.dev/vignette/internal/core/render"
@@ -92,9 +93,12 @@ func (p *Provisioner) createVM(ctx context.Context, s *scope.Scope, want *kubevi
 		s.VMs[node] = want
 		want.UID = made.GetUID()
 	case apierrors.IsAlreadyExists(err):
-		s.Experiment.Status.Message = fmt.Sprintf("waiting for the deletion of VirtualMachineInstance %s, which belongs to somebody else", want.Name)
-		s.RequeueAfter(2 * scope.PollInterval)
-		return true, nil
+		existing := &unstructured.Unstructured{}
+		existing.SetGroupVersionKind(kubevirtv1.VirtualMachineInstanceGroupVersionKind)
+		if err := p.Objects.Live.Get(ctx, client.ObjectKeyFromObject(want), existing); err != nil {
+			return true, client.IgnoreNotFound(err)
+		}
+		return p.awaitName(ctx, s, existing, wanted{"VirtualMachineInstance", "node", node})
 	case objects.IsQuotaRefusal(err):
 		s.Setback = &scope.Setback{Err: err}
 		return true, nil

@@ -34,9 +34,7 @@ func (p *Provisioner) ensureAttachments(ctx context.Context, s *scope.Scope) (bo
 			err = p.Objects.Live.Get(ctx, client.ObjectKeyFromObject(want), existing)
 		}
 		if err == nil && existing.UID != "" && !metav1.IsControlledBy(existing, s.Experiment) {
-			s.Experiment.Status.Message = fmt.Sprintf("waiting for the deletion of NetworkAttachmentDefinition %s, which belongs to somebody else", want.Name)
-			s.RequeueAfter(2 * scope.PollInterval)
-			return true, nil
+			return p.awaitName(ctx, s, existing, wanted{"NetworkAttachmentDefinition", "network", strings.TrimPrefix(want.Name, s.Experiment.Name+"-")})
 		}
 		if err != nil {
 			return objects.HandleCreation(s, err, scope.ReasonPodRefused, "NetworkAttachmentDefinition "+want.Name+", which the pods need")
@@ -112,9 +110,7 @@ func (p *Provisioner) adopt(ctx context.Context, s *scope.Scope, want *corev1.Po
 		s.Pods[want.Labels[v1alpha1.LabelNode]] = &existing
 		return false, nil
 	}
-	s.Experiment.Status.Message = fmt.Sprintf("waiting for the deletion of pod %s, which belongs to somebody else", want.Name)
-	s.RequeueAfter(2 * scope.PollInterval)
-	return true, nil
+	return p.awaitName(ctx, s, &existing, wanted{"pod", "node", want.Labels[v1alpha1.LabelNode]})
 }
 
 // isAccountMissing reports whether a new namespace does not have its default account yet.

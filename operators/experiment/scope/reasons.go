@@ -82,6 +82,8 @@ const (
 	ReasonGuestTokenEnds = "GuestTokenEnds"
 	// ReasonEvicted means that Kueue has evicted a started run.
 	ReasonEvicted = "Evicted"
+	// ReasonNameUsed means that a node or network of another experiment has the name, or of Applied another change.
+	ReasonNameUsed = "NameUsed"
 )
 
 // Reasons of Applied and of Capturing, beside Invalid.
@@ -93,5 +95,4 @@ const (
 	ReasonExperimentFinished = "ExperimentFinished"
 	ReasonTooLarge           = "TooLarge"
 	ReasonDurationOver       = "DurationOver"
-	ReasonNameUsed           = "NameUsed"
 )
