@@ -107,6 +107,16 @@ func TestOneOperatorWorksAtATime(t *testing.T) {
 	}
 }
 
+func TestTheConsoleCountsWithTheMemoryLimitOfTheOperator(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "apps.memoryLimit=1Gi", "--set", "console.enabled=true", "--set", "console.origin=https://console.example",
+		"--set", "console.oidc.issuer=https://login.example", "--set", "console.oidc.clientID=vignette")
+	for _, name := range []string{"vignette-operator", "vignette-console"} {
+		if args := deployment(t, name, made).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--app-memory-limit=1Gi") {
+			t.Errorf("%s has the arguments %q, want --app-memory-limit=1Gi", name, args)
+		}
+	}
+}
+
 // TestWhatTheOperatorMakesIsPulledAsTheValuesSay: the workflow's pods, and those for which the operator has the Secrets' names.
 func TestWhatTheOperatorMakesIsPulledAsTheValuesSay(t *testing.T) {
 	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "images.pullPolicy=Always", "--set", "images.pullSecrets[0].name=one", "--set", "images.pullSecrets[1].name=two")

@@ -17,11 +17,13 @@ import (
 
 	"github.com/spf13/cobra"
 	_ "golang.org/x/crypto/x509roots/fallback" // the image has no certificates of its own
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 
 	page "vignette.dev/vignette/console"
 	"vignette.dev/vignette/internal/cli"
 	"vignette.dev/vignette/internal/console"
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/scenarios"
 )
 
@@ -41,6 +43,7 @@ func main() {
 type options struct {
 	listen, platform, server, serverCA string
 	issuerCA, secretFile, mapFile      string
+	memoryLimit                        string
 	team                               console.TeamConfig
 }
 
@@ -62,6 +65,7 @@ func command() *cobra.Command {
 	flags.StringVar(&o.serverCA, "api-server-ca", "/etc/vignette/api-server/ca.crt", "file with the certificates by which the API server is known")
 	flags.StringVar(&o.platform, "platform-namespace", "vignette-system", "namespace of the platform")
 	flags.StringVar(&o.team.Namespace, "namespace", "default", "namespace that the page begins with")
+	flags.StringVar(&o.memoryLimit, render.MemoryLimitFlag, render.DefaultMemoryLimit, "memory of an app's container that states no limit, as the operator has it; 0 is no limit")
 	flags.StringVar(&o.mapFile, "map", "", "PMTiles file that maps show below terrain and tracks")
 	return command
 }
@@ -88,7 +92,10 @@ func (o *options) handler() (http.Handler, error) {
 	if o.team.Issuer == "" || o.team.ClientID == "" || o.team.Origin == "" {
 		return nil, errors.New("--origin, --issuer and --client-id are needed: see docs/how-to/share-a-cluster.md")
 	}
-	var err error
+	memoryLimit, err := limitOf(o.memoryLimit)
+	if err != nil {
+		return nil, err
+	}
 	if o.team.Client, err = clientFor(o.issuerCA); err != nil {
 		return nil, err
 	}
@@ -113,7 +120,7 @@ func (o *options) handler() (http.Handler, error) {
 		return nil, err
 	}
 	site, err := console.New(console.Config{
-		Assets: assets, Library: scenarios.Files, Access: access, Map: background, Origins: []string{o.team.Origin}, PlatformNamespace: o.platform, Version: version,
+		Assets: assets, Library: scenarios.Files, Access: access, Map: background, Origins: []string{o.team.Origin}, PlatformNamespace: o.platform, Version: version, MemoryLimit: &memoryLimit,
 		Clone: func(ctx context.Context, config *rest.Config, namespace, run string) (*console.Clone, error) {
 			return cli.CloneRun(ctx, config, o.platform, namespace, run)
 		},
@@ -125,6 +132,15 @@ func (o *options) handler() (http.Handler, error) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.Handle("/", site)
 	return mux, nil
+}
+
+// limitOf the flag's text.
+func limitOf(text string) (resource.Quantity, error) {
+	limit, err := resource.ParseQuantity(text)
+	if err != nil || limit.Sign() < 0 {
+		return limit, fmt.Errorf("--%s %q: use bytes such as 2Gi, or 0 for none", render.MemoryLimitFlag, text)
+	}
+	return limit, nil
 }
 
 // issuerTimeout for each request to the issuer.

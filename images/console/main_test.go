@@ -19,7 +19,7 @@ func TestTheKubeletMayProbeByAnyName(t *testing.T) {
 	if err := os.WriteFile(ca, pemOf(server), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o := options{server: server.URL, serverCA: ca, team: console.TeamConfig{Origin: "https://console.example", Issuer: "https://login.example", ClientID: "vignette"}}
+	o := options{memoryLimit: "2Gi", server: server.URL, serverCA: ca, team: console.TeamConfig{Origin: "https://console.example", Issuer: "https://login.example", ClientID: "vignette"}}
 	handler, err := o.handler()
 	if err != nil {
 		t.Fatal(err)
@@ -36,12 +36,13 @@ func TestTheKubeletMayProbeByAnyName(t *testing.T) {
 }
 
 func TestWhatIsMissingIsNamed(t *testing.T) {
-	full := options{team: console.TeamConfig{Origin: "https://console.example", Issuer: "https://login.example", ClientID: "vignette"}}
+	full := options{memoryLimit: "2Gi", team: console.TeamConfig{Origin: "https://console.example", Issuer: "https://login.example", ClientID: "vignette"}}
 	for want, change := range map[string]func(*options){
 		"--issuer":             func(o *options) { o.team.Issuer = "" },
 		"--client-secret-file": func(o *options) { o.secretFile = "/nowhere" },
-		"--issuer-ca":          func(o *options) { o.issuerCA = "/nowhere" },
-		"https":                func(o *options) { o.team.Origin = "http://console.example" },
+		"--app-memory-limit \"2 GB\": use bytes such as 2Gi": func(o *options) { o.memoryLimit = "2 GB" },
+		"--issuer-ca": func(o *options) { o.issuerCA = "/nowhere" },
+		"https":       func(o *options) { o.team.Origin = "http://console.example" },
 	} {
 		o := full
 		change(&o)

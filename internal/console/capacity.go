@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -44,7 +45,7 @@ func (c *Console) explainRead(user *User, err error) error {
 // newReader reads objects as the user. It knows where the API server has each kind, which saves asking for that.
 func newReader(user *User, browser *http.Client) (client.Reader, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), appsv1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
@@ -52,6 +53,7 @@ func newReader(user *User, browser *http.Client) (client.Reader, error) {
 	for _, kind := range []string{"Pod", "ResourceQuota"} {
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
+	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	for _, kind := range []string{"Experiment", "NodeTemplate"} {
 		mapper.Add(v1alpha1.GroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}

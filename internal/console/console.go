@@ -31,6 +31,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 )
 
@@ -50,6 +51,8 @@ type Config struct {
 	Origins []string
 	// PlatformNamespace and Version are told to the page.
 	PlatformNamespace, Version string
+	// MemoryLimit is the operator's for apps without one; nil to read it from the operator's Deployment.
+	MemoryLimit *resource.Quantity
 	// Log of failures; slog's default if nil.
 	Log *slog.Logger
 }

@@ -135,7 +135,8 @@ func (c *Console) forecast(w http.ResponseWriter, r *http.Request, user *User) e
 		templates.list(r.Context(), kube, "", namespace, c.config.PlatformNamespace)
 	}
 	templates.add(namespace, report.Manifests)
-	f, made, err := newForecaster(c.config.PlatformNamespace, namespace, object, templates)
+	options := render.Options{Namespace: c.config.PlatformNamespace, MemoryLimit: c.memoryLimit(r.Context(), kube)}
+	f, made, err := newForecaster(options, namespace, object, templates)
 	if err != nil {
 		return err
 	}
@@ -203,8 +204,8 @@ func (n nodeTemplates) of(e *v1alpha1.Experiment, platform string) (found map[st
 }
 
 // newForecaster of an experiment, with what follows from its spec.
-func newForecaster(platform, namespace string, object *unstructured.Unstructured, templates nodeTemplates) (*forecaster, *Forecast, error) {
-	f := &forecaster{experiment: &v1alpha1.Experiment{}, kinds: queue.NewResourceKinds(), platform: platform, templates: templates}
+func newForecaster(options render.Options, namespace string, object *unstructured.Unstructured, templates nodeTemplates) (*forecaster, *Forecast, error) {
+	f := &forecaster{experiment: &v1alpha1.Experiment{}, kinds: queue.NewResourceKinds(), options: options, templates: templates}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"spec": specOf(object)}, f.experiment); err != nil {
 		return nil, nil, err
 	}
@@ -220,7 +221,7 @@ func newForecaster(platform, namespace string, object *unstructured.Unstructured
 		p.CPUCores += float64(requests.Cpu().MilliValue()) / 1000
 		p.MemoryBytes += requests.Memory().Value()
 	}
-	_, missing := templates.of(f.experiment, platform)
+	_, missing := templates.of(f.experiment, options.Namespace)
 	for _, name := range missing {
 		p.Unknown = append(p.Unknown, "NodeTemplate "+name+", whose amounts are not counted")
 	}
@@ -262,7 +263,7 @@ type forecaster struct {
 	demand      *queue.Demand
 	lasts       time.Duration
 	kinds       *queue.ResourceKinds
-	platform    string
+	options     render.Options // as the operator has them, as far as amounts depend on them
 	templates   nodeTemplates
 	nodes       corev1.NodeList
 	pods        corev1.PodList
@@ -271,8 +272,8 @@ type forecaster struct {
 }
 
 func (f *forecaster) requirementsOf(e *v1alpha1.Experiment) (requirements.Requirements, bool) {
-	templates, _ := f.templates.of(e, f.platform)
-	return requirements.Of(e, render.Options{Namespace: f.platform}, templates, requirements.StartLead)
+	templates, _ := f.templates.of(e, f.options.Namespace)
+	return requirements.Of(e, f.options, templates, requirements.StartLead)
 }
 
 // ask the cluster what is free. Objects that the user may not read stay unknown.
@@ -303,9 +304,9 @@ func (f *forecaster) ask(ctx context.Context, kube client.Reader, p *Forecast) {
 // start asks the operator's queue when the experiment would start, after all that wait already.
 func (f *forecaster) start(now time.Time) *ExpectedStart {
 	cluster := requirements.Cluster{
-		Now: now, Kinds: f.kinds, Nodes: f.nodes.Items, Quotas: f.quotas.Items, Options: render.Options{Namespace: f.platform},
+		Now: now, Kinds: f.kinds, Nodes: f.nodes.Items, Quotas: f.quotas.Items, Options: f.options,
 		Templates: func(e *v1alpha1.Experiment) map[string]v1alpha1.VirtualMachine {
-			templates, _ := f.templates.of(e, f.platform)
+			templates, _ := f.templates.of(e, f.options.Namespace)
 			return templates
 		},
 		Needed: func(e *v1alpha1.Experiment) (requirements.Needed, bool) {

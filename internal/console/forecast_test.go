@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -58,7 +60,7 @@ func forecastOfText(t *testing.T, text string, objects ...client.Object) *Foreca
 	kube := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource().Build()
 	templates := nodeTemplates{}
 	templates.list(t.Context(), kube, "", "team", "vignette-system")
-	f, p, err := newForecaster("vignette-system", "team", parsed(t, text), templates)
+	f, p, err := newForecaster(render.Options{Namespace: "vignette-system", MemoryLimit: resource.MustParse("2Gi")}, "team", parsed(t, text), templates)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,6 +184,54 @@ func TestAForecastSaysWhatIsLeftOfAQuota(t *testing.T) {
 	want := []QuotaNeed{{Name: "team", Resource: "pods", Needed: "5", Free: "4", Enough: false}} // one for the workflow
 	if diff := cmp.Diff(want, p.Quotas); diff != "" {
 		t.Errorf("quotas (-want +got):\n%s", diff)
+	}
+}
+
+func TestAForecastCountsTheLimitOfAppsWithoutOneInAQuota(t *testing.T) {
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "team"}}
+	quota.Status.Hard = corev1.ResourceList{"limits.memory": resource.MustParse("6Gi")}
+	p := forecastOf(t, host("10"), quota)
+	if len(p.Quotas) != 1 || p.Quotas[0].Enough || !strings.HasPrefix(p.Quotas[0].Needed, "8") {
+		t.Errorf("quotas %+v; want four apps of 2Gi and the workflow, for which 6Gi are not enough", p.Quotas)
+	}
+	if p.Start == nil || p.Start.Admitted || !strings.Contains(p.Start.Message, "limits.memory") {
+		t.Errorf("start %+v; want none, as the quota is too small", p.Start)
+	}
+}
+
+func TestTheLimitOfAppsWithoutOneIsTheOperators(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := appsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	operator := func(args ...string) *appsv1.Deployment {
+		d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "vignette-system", Name: "vignette-operator"}}
+		d.Spec.Template.Spec.Containers = []corev1.Container{{Name: "operator", Args: args}}
+		return d
+	}
+	own := resource.MustParse("3Gi")
+	for name, c := range map[string]struct {
+		own      *resource.Quantity
+		operator *appsv1.Deployment
+		want     string
+	}{
+		"as the console is told":       {&own, operator("--app-memory-limit=1Gi"), "3Gi"},
+		"as the operator has it":       {nil, operator("--metrics=:8080", "--app-memory-limit=1Gi"), "1Gi"},
+		"in an argument of its own":    {nil, operator("--app-memory-limit", "512Mi"), "512Mi"},
+		"none":                         {nil, operator("--app-memory-limit=0"), "0"},
+		"an operator with its default": {nil, operator("--metrics=:8080"), "2Gi"},
+		"an operator that is not seen": {nil, nil, "2Gi"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := fake.NewClientBuilder().WithScheme(scheme)
+			if c.operator != nil {
+				made.WithObjects(c.operator)
+			}
+			console := &Console{config: Config{PlatformNamespace: "vignette-system", MemoryLimit: c.own}}
+			if got := console.memoryLimit(t.Context(), made.Build()); got.String() != c.want {
+				t.Errorf("the limit is %s; want %s", got.String(), c.want)
+			}
+		})
 	}
 }
 

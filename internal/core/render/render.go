@@ -20,6 +20,12 @@ import (
 	"vignette.dev/vignette/operators/apps"
 )
 
+// The operator's default of Options.MemoryLimit, and its flag for it.
+const (
+	DefaultMemoryLimit = "2Gi"
+	MemoryLimitFlag    = "app-memory-limit"
+)
+
 // Options are the platform's settings for rendering.
 type Options struct {
 	// Namespace of the platform, which has the RadioNetworks.

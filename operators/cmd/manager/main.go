@@ -28,6 +28,7 @@ import (
 	metricsregistry "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/metricreaders"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -90,7 +91,7 @@ func parseFlags() *config {
 	flag.StringVar(&r.GuestToolsImage, "guest-tools-image", "", "container disk with the agent and the platform's programs, for guests")
 	flag.StringVar(&r.ToolboxImage, "toolbox-image", "", "image with tools for networks, for vignette shell --toolbox")
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments with such networks are not accepted")
-	flag.StringVar(&c.memoryLimit, "app-memory-limit", "2Gi", "memory of an app's container that states no limit, and 64Mi more for each further instance; 0 is no limit")
+	flag.StringVar(&c.memoryLimit, render.MemoryLimitFlag, render.DefaultMemoryLimit, "memory of an app's container that states no limit, and 64Mi more for each further instance; 0 is no limit")
 	flag.StringVar(&c.scratchLimit, "app-scratch-limit", "1Gi", "most that an app may have in each of its folders for data and for /tmp; 0 is no limit")
 	flag.BoolVar(&r.ClusterDNS, "cluster-dns", false, "let nodes use the cluster's DNS, by which they can exchange signals without their radios")
 	flag.StringVar(&c.pullPolicy, "image-pull-policy", string(corev1.PullIfNotPresent), "Always, IfNotPresent or Never")
@@ -135,7 +136,7 @@ func (c *config) complete() error {
 	for _, limit := range []struct {
 		flag, text string
 		to         *resource.Quantity
-	}{{"app-memory-limit", c.memoryLimit, &r.MemoryLimit}, {"app-scratch-limit", c.scratchLimit, &r.ScratchLimit}} {
+	}{{render.MemoryLimitFlag, c.memoryLimit, &r.MemoryLimit}, {"app-scratch-limit", c.scratchLimit, &r.ScratchLimit}} {
 		var err error
 		if *limit.to, err = resource.ParseQuantity(limit.text); err != nil || limit.to.Sign() < 0 {
 			return fmt.Errorf("--%s %q: use bytes such as 2Gi, or 0 for none", limit.flag, limit.text)
