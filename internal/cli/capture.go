@@ -23,6 +23,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/safetext"
@@ -117,8 +118,12 @@ func (o captureOptions) check(command string, args []string, terminal bool) erro
 		where := strings.Join(args, " ")
 		return fmt.Errorf("a capture is not text for a terminal: write it to a file (%[1]s %[2]s -w FILE) or into a pipe (%[1]s %[2]s -w - | wireshark -k -i -)", command, where)
 	}
-	if limit, err := resource.ParseQuantity(o.limit); err != nil || limit.Sign() <= 0 {
+	limit, err := resource.ParseQuantity(o.limit)
+	if err != nil || limit.Sign() <= 0 {
 		return fmt.Errorf("--limit %q: want a size, such as 64Mi or 1Gi", o.limit)
+	}
+	if wrong := render.WrongCaptureLimit(limit); wrong != "" {
+		return fmt.Errorf("--limit %q: %s", o.limit, wrong)
 	}
 	if o.duration < 0 {
 		return fmt.Errorf("--duration %v: want a duration above zero, such as 30s", o.duration)

@@ -640,6 +640,7 @@ func TestWrongArgumentsSayWhatToType(t *testing.T) {
 		"a command without dashes": {[]string{"shell", "hq", "ls"}, "the command after --: vignette shell hq -- ls"},
 		"capture of a node alone":  {[]string{"capture", "hq"}, "needs a NODE and a NETWORK, such as vignette capture hq wan"},
 		"a limit without sense":    {[]string{"capture", "hq", "wan", "--limit", "-1"}, `--limit "-1": want a size, such as 64Mi`},
+		"a limit below one byte":   {[]string{"capture", "hq", "wan", "--limit", "256m"}, `--limit "256m": must be whole bytes, such as 512Mi: m is a thousandth`},
 		"frames of nothing":        {[]string{"capture", "hq", "wan", "--snaplen", "3"}, "--snaplen 3: want 14 to 65535 bytes"},
 		"no such stream":           {[]string{"logs", "hq", "--stream", "trace"}, `--stream "trace": want stdout, stderr, messages, agent`},
 		"output has no times":      {[]string{"logs", "hq", "--since", "1m"}, "add --stream messages or --stream agent, or use --tail"},

@@ -91,6 +91,7 @@ spec:
 		"a change of a node elsewhere":  {"from: bs", "from: hq", "spec.timeline[0].set[0].from", 20, `"hq" is not attached to network "cell"`},
 		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`},
 		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`},
+		"a limit below one byte":        {"captureLimit: 1Gi", "captureLimit: 256m", "spec.collect.captureLimit", 24, "must be whole bytes"},
 		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero"},
 		"a Capture for 0s":              {"  filter: udp port 698", "  duration: 0s", "spec.duration", 37, "must be above zero, such as 5m, or be left out"},
 		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured"},

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -268,10 +269,21 @@ func networkNames(t *topology.Topology) (names []string) {
 }
 
 func checkLimit(limit *resource.Quantity, path *field.Path) field.ErrorList {
-	if limit == nil || limit.Sign() > 0 {
+	if limit == nil {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, limit.String(), "must be above zero, such as 256Mi")}
+	if message := WrongCaptureLimit(*limit); message != "" {
+		return field.ErrorList{field.Invalid(path, limit.String(), message)}
+	}
+	return nil
+}
+
+// WrongCaptureLimit returns the error in a capture's size; empty for none.
+func WrongCaptureLimit(limit resource.Quantity) string {
+	if limit.Sign() <= 0 {
+		return "must be above zero, such as 256Mi"
+	}
+	return wrongAmount(corev1.ResourceMemory, limit)
 }
 
 func checkFilter(filter string, path *field.Path) field.ErrorList {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
@@ -62,6 +63,16 @@ func TestManualChangesComeAfterThoseOfTheTimelineAtTheSameTime(t *testing.T) {
 	got := AddChanges([]v1alpha1.TimedRadioChange{at(1, "1%"), at(5, "5%")}, at(5, "50%"), at(3, "30%"))
 	if diff := cmp.Diff([]v1alpha1.TimedRadioChange{at(1, "1%"), at(3, "30%"), at(5, "5%"), at(5, "50%")}, got); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)
+	}
+}
+
+func TestCapturesAreLimitedToWholeBytes(t *testing.T) {
+	for text, want := range map[string]string{"1": "", "256Mi": "", "0": "above zero", "-1Mi": "above zero", "256m": "whole bytes", "1500m": "whole bytes"} {
+		limit := resource.MustParse(text)
+		errs := CheckCaptureAlone(&v1alpha1.CaptureSpec{Limit: &limit})
+		if (len(errs) == 0) != (want == "") || len(errs) > 0 && (errs[0].Field != "spec.limit" || !strings.Contains(errs[0].Detail, want)) {
+			t.Errorf("limit %s: %v; want %q", text, errs, want)
+		}
 	}
 }
 
