@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"os/signal"
 	"path"
 	"regexp"
@@ -166,24 +165,13 @@ func (c *cluster) capture(ctx context.Context, node, network string, o captureOp
 	if err != nil {
 		return err
 	}
-	defer out.Close()
+	defer out.close()
 	capture := o.object(s, node, network)
 	run := &captureRun{cluster: c, capture: capture, uid: string(s.UID), node: node, notes: notes}
 	if err := c.kube.Create(ctx, capture, client.FieldOwner(fieldManager)); err != nil {
 		return explainRefused(err, "Capture", run.flagOf)
 	}
 	return run.stream(ctx, out)
-}
-
-// openCapture opens the file; standard output is not closed.
-func openCapture(file string, stdout io.Writer) (io.WriteCloser, error) {
-	if file == "-" {
-		return struct {
-			io.Writer
-			io.Closer
-		}{stdout, io.NopCloser(nil)}, nil
-	}
-	return os.Create(file)
 }
 
 // captureRun is a capture that is under way.
@@ -196,7 +184,7 @@ type captureRun struct {
 }
 
 // stream writes the capture until it ends, and prints a summary.
-func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
+func (r *captureRun) stream(ctx context.Context, out *captureOutput) error {
 	// If the reader, such as Wireshark, is closed, that ends the capture; the signal must not end this program first.
 	signal.Ignore(syscall.SIGPIPE)
 	defer signal.Reset(syscall.SIGPIPE)
@@ -204,6 +192,9 @@ func (r *captureRun) stream(ctx context.Context, out io.Writer) error {
 	defer cancel()
 	defer r.stop(reading)
 	if err := r.awaitStart(ctx); err != nil {
+		return err
+	}
+	if err := out.begin(); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.notes, "Capturing %s of %s; Ctrl-C ends it.\n", r.capture.Spec.Network, r.node)

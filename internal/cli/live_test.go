@@ -671,6 +671,45 @@ func TestAForbiddenRequestSaysWhomToAsk(t *testing.T) {
 	}
 }
 
+func TestARefusedCaptureLeavesFilesAsTheyWere(t *testing.T) {
+	folder := t.TempDir()
+	old, none := filepath.Join(folder, "old.pcapng"), filepath.Join(folder, "none.pcapng")
+	if err := os.WriteFile(old, []byte("an earlier capture"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{old, none} {
+		err := newPlatform().cluster(t, liveCluster()).capture(t.Context(), "hq", "wan", captureOptions{file: file, limit: "1Mi", filter: "wrong"}, io.Discard, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), "the capture was refused") {
+			t.Errorf("%s: error %v; want a refusal", file, err)
+		}
+	}
+	if text, err := os.ReadFile(old); err != nil || string(text) != "an earlier capture" {
+		t.Errorf("the earlier file has %q, %v", text, err)
+	}
+	if _, err := os.Stat(none); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("there is a new file: %v", err)
+	}
+}
+
+func TestACaptureThatBeginsReplacesTheFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "hq.pcapng")
+	if err := os.WriteFile(name, []byte("an earlier capture"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := openCapture(name, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := out.begin(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprint(out, "frames")
+	out.close()
+	if text, err := os.ReadFile(name); err != nil || string(text) != "frames" {
+		t.Errorf("the file has %q, %v; want the frames alone", text, err)
+	}
+}
+
 func TestCaptureToAFileThatCannotBeMadeMakesNoCapture(t *testing.T) {
 	p := newPlatform()
 	o := captureOptions{file: filepath.Join(t.TempDir(), "no", "such", "folder.pcapng"), limit: "1Mi"}
