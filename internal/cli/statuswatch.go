@@ -31,6 +31,25 @@ type watchTarget interface {
 // errGone: what was watched no longer exists.
 var errGone = errors.New("no longer exists")
 
+// refusedInARow ends a watch. An API server that starts refuses some requests that it allows a moment later.
+const refusedInARow = 3
+
+// patience of a watch with a cluster that does not answer, or refuses.
+type patience struct {
+	seen    bool
+	refused int
+}
+
+// ends reports whether retrying is of no use: at the first look, or after some refusals, the user has no right.
+func (p *patience) ends(err error) bool {
+	if !apierrors.IsForbidden(err) && !apierrors.IsUnauthorized(err) {
+		p.seen, p.refused = p.seen || err == nil, 0
+		return false
+	}
+	p.refused++
+	return !p.seen || p.refused >= refusedInARow
+}
+
 // ticks of a watch: the time, and when to update.
 type ticks struct {
 	now  func() time.Time
@@ -50,6 +69,7 @@ func follow(ctx context.Context, w watchTarget, out io.Writer, s *screen, times 
 		line, stage := w.plainLine(now)
 		lines.line(line, stage, now)
 	}
+	var patience patience
 	for {
 		err := w.update(ctx, times.now())
 		switch {
@@ -57,6 +77,8 @@ func follow(ctx context.Context, w watchTarget, out io.Writer, s *screen, times 
 			return nil
 		case errors.Is(err, errGone):
 			return err
+		case patience.ends(err):
+			return explain(err)
 		case err != nil && width == 0:
 			lines.note(fmt.Sprintf("cannot reach the cluster, retrying: %v", err))
 		case err != nil:

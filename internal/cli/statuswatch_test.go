@@ -2,10 +2,12 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -13,7 +15,10 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/internal/runapi"
@@ -206,6 +211,67 @@ func TestWatchingEndsWithADeletion(t *testing.T) {
 	}
 	if _, err := k.follow(k.c.watchedCampaign(nightly()), 3, 0); !errors.Is(err, errGone) {
 		t.Errorf("%v; want that the campaign is gone", err)
+	}
+}
+
+// refusing answers reads with an error from some look on.
+func refusing(c *cluster, from int, refusal error) {
+	looks := 0
+	answer := func() error {
+		if looks++; looks >= from {
+			return refusal
+		}
+		return nil
+	}
+	c.kube = interceptor.NewClient(c.kube.(client.WithWatch), interceptor.Funcs{
+		Get: func(ctx context.Context, k client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			return cmp.Or(answer(), k.Get(ctx, key, o, options...))
+		},
+		List: func(ctx context.Context, k client.WithWatch, l client.ObjectList, options ...client.ListOption) error {
+			return cmp.Or(answer(), k.List(ctx, l, options...))
+		},
+	})
+}
+
+func TestWatchingEndsWhereTheUserHasNoRight(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "experiments"}, "x", errors.New("no"))
+	for name, c := range map[string]struct {
+		refusal error
+		want    string
+	}{
+		"without the right": {forbidden, "ask the cluster's administrator for the right"},
+		"without a login":   {apierrors.NewUnauthorized("no"), "log in again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newClocked(t, nil)
+			refusing(k.c, 1, c.refusal)
+			if _, err := k.follow(&watchedNamespace{c: k.c}, 2, 0); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("at the first look: %v; want %q", err, c.want)
+			}
+			k = newClocked(t, nil, running())
+			refusing(k.c, 4, c.refusal)
+			if _, err := k.follow(k.c.watchedExperiment(running()), 60, 0); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("later: %v; want %q", err, c.want)
+			}
+			w := testCluster(t, archive{}, running())
+			refusing(w, 1, c.refusal)
+			if err := w.watch(t.Context(), running(), newView(io.Discard)); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("a run: %v; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestWatchingGoesOnAfterRefusalsOfAnAPIServerThatStarts(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "experiments"}, "x", errors.New("no"))
+	p := patience{}
+	for i, err := range []error{nil, forbidden, forbidden, errors.New("connection refused"), forbidden, forbidden, nil, forbidden, forbidden} {
+		if p.ends(err) {
+			t.Fatalf("the watch ends with answer %d", i+1)
+		}
+	}
+	if !p.ends(forbidden) {
+		t.Error("the watch goes on after three refusals in a row")
 	}
 }
 

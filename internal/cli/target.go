@@ -136,6 +136,8 @@ func explain(err error) error {
 		return errors.New("the cluster does not know vignette's objects: install the chart (docs/how-to/install.md)")
 	case errors.As(err, new(*url.Error)):
 		return explained{fmt.Errorf("cannot reach the cluster: %w (is it up? the developer cluster: hack/cluster up)", err)}
+	case apierrors.IsUnauthorized(err):
+		return explained{errors.New("the cluster does not accept your login: log in again, or choose another user of the kubeconfig with --context")}
 	case apierrors.IsForbidden(err):
 		return explained{fmt.Errorf("%w: ask the cluster's administrator for the right, or choose another namespace with -n", err)}
 	}

@@ -21,6 +21,7 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 	key := client.ObjectKeyFromObject(followed)
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
+	patience := patience{seen: true} // it was just created or read
 	for {
 		e := &v1alpha1.Experiment{}
 		err := c.kube.Get(ctx, key, e)
@@ -31,6 +32,9 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 			view.close()
 			return fmt.Errorf("experiment %s was deleted while it ran; what was measured: vignette results -n %s %s --uid %s",
 				key.Name, key.Namespace, key.Name, followed.UID)
+		case patience.ends(err):
+			view.close()
+			return explain(err)
 		case err == nil:
 			view.show(e, c.counters(ctx, e), time.Now())
 			if end := outcomeOf(e); end != nil {
