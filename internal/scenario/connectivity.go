@@ -78,12 +78,19 @@ func newBitsets(n int) []bitset {
 
 // Connectivity returns the connectivity at the current moment: there is a link if the pathloss is known and at most limitDB.
 func (c *Cursor) Connectivity(limitDB float64) Connectivity {
-	n := len(c.scenario.platforms)
+	return NewConnectivity(len(c.scenario.platforms), func(i, j int) bool {
+		dB, known := c.Pathloss(i, j)
+		return known && dB <= limitDB
+	})
+}
+
+// NewConnectivity returns the connectivity of n platforms with the links between them. A platform is not linked to itself.
+func NewConnectivity(n int, linked func(i, j int) bool) Connectivity {
 	links := newBitsets(n)
 	result := Connectivity{Hops: []int{0}}
 	for i := range n {
 		for j := range n {
-			if dB, known := c.Pathloss(i, j); known && dB <= limitDB {
+			if linked(i, j) {
 				links[i].set(j)
 				result.Links++
 			}

@@ -164,6 +164,17 @@ func TestTimesBeforeTheStartAreInitialConditions(t *testing.T) {
 	}
 }
 
+func TestHopsAreThoseOfTheShortestWays(t *testing.T) {
+	line := []scenario.ConnectivityAt{
+		{Connectivity: scenario.NewConnectivity(4, func(i, j int) bool { return i-j == 1 || j-i == 1 })}, // a chain
+		{Connectivity: scenario.NewConnectivity(3, func(i, j int) bool { return i+j == 1 })},             // a pair and one alone
+	}
+	total := scenario.Total(line)
+	if total.MeanHops() != (8*1+4*2+2*3)/14.0 || !slices.Equal(total.Hops, []int{4, 8, 4, 2}) || line[0].Hops[0] != 0 {
+		t.Errorf("got %+v", total)
+	}
+}
+
 func TestAnEmptyScenarioIsOne(t *testing.T) {
 	file, _ := compiled(t, scenario.Options{}, func(*scenario.Builder) {})
 	s := open(t, file)

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/scenario"
-	"vignette.dev/vignette/internal/scenario/synthetic"
 	"vignette.dev/vignette/internal/terrain"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -429,17 +428,26 @@ func TestTheStandInsHaveTheHopsOfTheAnglovaScenario(t *testing.T) {
 				}
 				spec.Synthetic.Seed, spec.Synthetic.Duration, spec.Propagation.SyntheticTerrain = seed, duration, &seed
 				s, _ := compiled(t, spec, nil)
-				hops, err := survey(s, want.limitDB, time.Second)
+				line, err := survey(s, want.limitDB, time.Second)
 				if err != nil {
 					t.Fatal(err)
 				}
-				t.Log(hops)
+				hops, everywhere, pairs := scenario.Total(line), 0, 0
+				for _, at := range line {
+					if at.Hops[0] == 0 {
+						everywhere++
+					}
+				}
+				for _, n := range hops.Hops {
+					pairs += n
+				}
+				t.Logf("mean %.2f hops, all connected in %d of %d moments, pairs by hops: %v", hops.MeanHops(), everywhere, len(line), hops.Hops)
 				tolerance := want.tolerance
 				if duration != "2h" {
 					tolerance *= 2 // the average is over both hours
 				}
-				if math.Abs(hops.Mean()-want.mean) > tolerance || hops.Max() > want.most || hops.Share(1) < want.shareOfOneHopMin ||
-					float64(hops.Connected) < want.leastEverywhere*float64(hops.Moments) {
+				if math.Abs(hops.MeanHops()-want.mean) > tolerance || hops.MaxHops() > want.most || float64(hops.Hops[1]) < want.shareOfOneHopMin*float64(pairs) ||
+					float64(everywhere) < want.leastEverywhere*float64(len(line)) {
 					t.Errorf("want a mean of %g ± %g hops, at most %d", want.mean, tolerance, want.most)
 				}
 			})
@@ -448,8 +456,7 @@ func TestTheStandInsHaveTheHopsOfTheAnglovaScenario(t *testing.T) {
 }
 
 // survey counts the hops between all platforms at regular times, over links of at most limitDB in both directions.
-func survey(s *scenario.Scenario, limitDB float64, every time.Duration) (synthetic.Hops, error) {
-	var hops synthetic.Hops
+func survey(s *scenario.Scenario, limitDB float64, every time.Duration) (line []scenario.ConnectivityAt, err error) {
 	cursor := s.NewCursor()
 	linked := func(i, j int) bool {
 		there, known := cursor.Pathloss(i, j)
@@ -458,11 +465,11 @@ func survey(s *scenario.Scenario, limitDB float64, every time.Duration) (synthet
 	}
 	for t := time.Duration(0); t <= s.Duration(); t += every {
 		if err := cursor.Seek(t); err != nil {
-			return hops, err
+			return nil, err
 		}
-		hops.Add(len(s.Platforms()), linked)
+		line = append(line, scenario.ConnectivityAt{At: t, Connectivity: scenario.NewConnectivity(len(s.Platforms()), linked)})
 	}
-	return hops, nil
+	return line, nil
 }
 
 func manifest(t *testing.T, name string) v1alpha1.ScenarioSpec {

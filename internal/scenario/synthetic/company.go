@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"vignette.dev/vignette/internal/scenario"
 )
 
 // The movement patterns of a company.
@@ -83,11 +85,10 @@ func newCompany(p movement, over *surveyor) *company {
 // contact reports whether the company should close up: some vehicles are out of reach, or some paths have too many or avoidable
 // hops. Like a commander, it checks the current network.
 func (c *company) contact() (closer bool) {
-	var h Hops
-	c.over.add(&h, c.watched(c.now))
-	c.strained = c.strain(h)
-	c.lost = h.Connected == 0 || h.Max() >= c.shape.maxHops
-	return c.lost || h.Mean() > c.shape.meanHops
+	network := c.over.at(c.watched(c.now))
+	c.strained = c.strain(network)
+	c.lost = network.Hops[0] > 0 || network.MaxHops() >= c.shape.maxHops
+	return c.lost || network.MeanHops() > c.shape.meanHops
 }
 
 func platoons(vehicles int) int { return (vehicles + platoonSize - 1) / platoonSize }
@@ -208,9 +209,7 @@ func (c *company) allowed() bool {
 				ahead.now[i] = ahead.next(i)
 			}
 		}
-		var h Hops
-		c.over.add(&h, c.watched(ahead.now))
-		if c.strain(h) > c.strained {
+		if c.strain(c.over.at(c.watched(ahead.now))) > c.strained {
 			return false
 		}
 	}
@@ -218,9 +217,9 @@ func (c *company) allowed() bool {
 }
 
 // strain is zero for a good network: within the most hops, and no more than one vehicle out of contact.
-func (c *company) strain(h Hops) int {
+func (c *company) strain(network scenario.Connectivity) int {
 	n := min(len(c.now), maxWatched)
-	return max(0, h.Max()-c.shape.maxHops)*n*n + max(0, h.Pairs[0]-2*(n-1))
+	return max(0, network.MaxHops()-c.shape.maxHops)*n*n + max(0, network.Hops[0]-2*(n-1))
 }
 
 // watched returns the places of a company, or of an even selection from a larger force, to limit the computation.

@@ -2,12 +2,11 @@ package synthetic
 
 import (
 	"context"
-	"fmt"
 	"math"
-	"strings"
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/propagation"
+	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/terrain"
 )
 
@@ -27,99 +26,6 @@ const (
 	// CellMetres is the cell size of the terrain's grid.
 	CellMetres = 50.0
 )
-
-// Hops sums up the shortest paths between all ordered pairs of platforms at several moments.
-type Hops struct {
-	// Pairs[h] is the number of pairs whose shortest path has h hops; Pairs[0] had none.
-	Pairs []int
-	// Moments is the number of moments, and Connected that of moments in which every platform reached every other.
-	Moments, Connected int
-}
-
-// Mean returns the mean number of hops of connected pairs.
-func (h Hops) Mean() float64 {
-	pairs, hops := 0, 0
-	for n, count := range h.Pairs[1:] {
-		pairs, hops = pairs+count, hops+(n+1)*count
-	}
-	return float64(hops) / float64(pairs)
-}
-
-// Max returns the largest number of hops.
-func (h Hops) Max() int { return len(h.Pairs) - 1 }
-
-// Share returns the share of pairs whose shortest path has so many hops, or of pairs without any for 0.
-func (h Hops) Share(hops int) float64 {
-	all := 0
-	for _, count := range h.Pairs {
-		all += count
-	}
-	return float64(h.Pairs[hops]) / float64(all)
-}
-
-// String returns all in one line.
-func (h Hops) String() string {
-	var text strings.Builder
-	fmt.Fprintf(&text, "mean %.2f hops, most %d, all connected in %.1f %% of %d moments, pairs by hops:",
-		h.Mean(), h.Max(), 100*float64(h.Connected)/float64(h.Moments), h.Moments)
-	for n := 1; n < len(h.Pairs); n++ {
-		fmt.Fprintf(&text, " %d: %.1f %%", n, 100*h.Share(n))
-	}
-	fmt.Fprintf(&text, ", no way: %.2f %%", 100*h.Share(0))
-	return text.String()
-}
-
-// Add adds one moment, of so many platforms, with the links between them.
-func (h *Hops) Add(platforms int, linked func(i, j int) bool) {
-	neighbours := make([][]int, platforms)
-	for i := range platforms {
-		for j := range platforms {
-			if i != j && linked(i, j) {
-				neighbours[i] = append(neighbours[i], j)
-			}
-		}
-	}
-	unreached := 0
-	for i := range platforms {
-		unreached += h.from(i, neighbours)
-	}
-	h.Moments++
-	h.count(0, unreached)
-	if unreached == 0 {
-		h.Connected++
-	}
-}
-
-// from counts hops from one platform, breadth first, and returns the number of unreached ones.
-func (h *Hops) from(source int, neighbours [][]int) (unreached int) {
-	seen := make([]bool, len(neighbours))
-	seen[source] = true
-	left := len(neighbours) - 1
-	for front, hops := []int{source}, 1; len(front) > 0; hops++ {
-		var next []int
-		for _, i := range front {
-			for _, j := range neighbours[i] {
-				if !seen[j] {
-					seen[j] = true
-					next = append(next, j)
-				}
-			}
-		}
-		h.count(hops, len(next))
-		left -= len(next)
-		front = next
-	}
-	return left
-}
-
-func (h *Hops) count(hops, pairs int) {
-	for pairs > 0 && len(h.Pairs) <= hops || len(h.Pairs) == 0 {
-		h.Pairs = append(h.Pairs, 0)
-	}
-	if pairs > 0 {
-		h.Pairs[hops] += pairs
-	}
-}
 
 // ground returns the ground for which a company of this seed was made, out to so many metres from a centre on each side.
 func ground(ctx context.Context, seed int64, centre geo.Position, metres float64) (*terrain.Grid, error) {
@@ -148,8 +54,8 @@ func newSurveyor(over terrain.Surface, limitDB float64) *surveyor {
 	return &surveyor{ground: over, model: propagation.Diffraction{Terrain: over}, limitDB: limitDB, frame: geo.NewFrame(Origin)}
 }
 
-// add adds a moment. It computes only pairs with a platform that has moved since the last one.
-func (s *surveyor) add(h *Hops, places []point) {
+// at returns the connectivity of a moment. It computes only pairs with a platform that has moved since the last one.
+func (s *surveyor) at(places []point) scenario.Connectivity {
 	n := len(places)
 	moved := make([]bool, n)
 	if len(s.places) != n {
@@ -173,7 +79,7 @@ func (s *surveyor) add(h *Hops, places []point) {
 			}
 		}
 	}
-	h.Add(n, func(i, j int) bool { return s.linked[i*n+j] })
+	return scenario.NewConnectivity(n, func(i, j int) bool { return s.linked[i*n+j] })
 }
 
 func (s *surveyor) position(at point) geo.Position {

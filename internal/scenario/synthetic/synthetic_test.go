@@ -163,18 +163,6 @@ func TestWhatStandsStillMayStandForAYear(t *testing.T) {
 	}
 }
 
-func TestHopsAreThoseOfTheShortestWays(t *testing.T) {
-	var h Hops
-	h.Add(4, func(i, j int) bool { return i-j == 1 || j-i == 1 }) // a chain
-	h.Add(3, func(i, j int) bool { return i+j == 1 })             // a pair and one alone
-	if h.Mean() != (8*1+4*2+2*3)/14.0 || h.Max() != 3 || h.Pairs[0] != 4 || h.Connected != 1 || h.Moments != 2 {
-		t.Errorf("got %+v: %s", h, h)
-	}
-	if got := h.Share(1); math.Abs(got-8/18.0) > 1e-12 {
-		t.Errorf("share of one hop: %v", got)
-	}
-}
-
 func TestTheBattalionsFirstCompanyIsTheCompany(t *testing.T) {
 	company, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Duration: "3m", Seed: 5})
 	battalion, _ := compiled(t, v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: BattalionPlatforms, Duration: "3m", Seed: 5})
