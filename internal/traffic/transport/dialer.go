@@ -195,6 +195,14 @@ func (d *Dialer) TLS(broker string) (*tls.Config, error) {
 
 // Login reads user name and password, empty if there are none. Clients read them for every connection.
 func (d *Dialer) Login() (username, password string, err error) {
+	if username, password, err = ReadLogin(d.security.UsernameFile, d.security.PasswordFile); err != nil {
+		err = fmt.Errorf("security: %w", err)
+	}
+	return username, password, err
+}
+
+// ReadLogin reads a user name and its password, each empty without a file.
+func ReadLogin(usernameFile, passwordFile string) (username, password string, err error) {
 	read := func(path string) string {
 		if path == "" {
 			return ""
@@ -203,9 +211,9 @@ func (d *Dialer) Login() (username, password string, err error) {
 		err = errors.Join(err, failed)
 		return strings.TrimRight(string(text), "\r\n")
 	}
-	username, password = read(d.security.UsernameFile), read(d.security.PasswordFile)
+	username, password = read(usernameFile), read(passwordFile)
 	if err != nil {
-		return "", "", fmt.Errorf("security: login: %w", err)
+		return "", "", fmt.Errorf("login: %w", err)
 	}
 	return username, password, nil
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
@@ -56,7 +57,7 @@ func New(config wsn.BrokerConfig) (*Broker, error) {
 		subscriptions: map[string]*subscription{}, pullPoints: map[string]*pullPoint{}, registrations: map[string]time.Time{}, last: map[string]*list.Element{}, order: list.New()}
 	b.metrics = newMetrics(config.Instance, func() float64 { return float64(b.held.Load()) }, func() float64 { return float64(b.reading.Load()) })
 	var err error
-	if b.username, b.password, err = loginOf(config); err != nil {
+	if b.username, b.password, err = transport.ReadLogin(config.UsernameFile, config.PasswordFile); err != nil {
 		return nil, err
 	}
 	if config.CAFile != "" {
@@ -150,20 +151,7 @@ func (b *Broker) current(topic wire.Topic) ([]byte, bool) {
 	return e.Value.(*lastMessage).content, true
 }
 
-// expire removes everything whose termination time has passed.
-func (b *Broker) expire(ctx context.Context) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			b.expireAt(b.now())
-		}
-	}
-}
-
+// expireAt removes everything whose termination time has passed.
 func (b *Broker) expireAt(now time.Time) {
 	var subscriptions, pullPoints []string
 	b.mu.Lock()

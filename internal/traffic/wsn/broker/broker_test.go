@@ -80,11 +80,36 @@ func (s *service) publish(topic, content string) {
 func (s *service) subscribe(consumer, termination string, filters ...string) wire.Subscribed {
 	s.t.Helper()
 	request := wire.Subscribe{Consumer: soap.EPR{Address: consumer}, Topics: []wire.TopicExpression{wire.FilterOf(filters...)}, Termination: termination}
-	subscribed, err := wire.ParseSubscribed(s.must(s.url+wire.BrokerPath, request.Body()))
+	body := s.must(s.url+wire.BrokerPath, request.Body())
+	reference, err := wire.ParseSubscribed(body)
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return subscribed
+	at := func(name string) time.Time {
+		e := body.Child(wire.NSBase, name)
+		if e == nil || e.IsNil() {
+			return time.Time{}
+		}
+		t, err := wire.ParseTermination(e.Text, time.Time{})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return t
+	}
+	return wire.Subscribed{Subscription: reference, Now: at("CurrentTime"), Termination: at("TerminationTime")}
+}
+
+// currentMessage requests the last message of a topic without prefixes.
+func currentMessage(topic wire.TopicExpression) string {
+	return fmt.Sprintf(`<wsnt:GetCurrentMessage><wsnt:Topic Dialect="%s">%s</wsnt:Topic></wsnt:GetCurrentMessage>`, topic.Dialect, topic.Text)
+}
+
+// registration requests that a publisher of topic a/b is registered.
+func registration(demand bool) string {
+	topic := wire.TopicOf("a/b").Expression()
+	return fmt.Sprintf(`<wsbr:RegisterPublisher xmlns:wsbr="%s"><wsbr:Topic Dialect="%s">%s</wsbr:Topic><wsbr:Demand>%t</wsbr:Demand>`+
+		`<wsbr:InitialTerminationTime>%s</wsbr:InitialTerminationTime></wsbr:RegisterPublisher>`,
+		wire.NSBrokered, topic.Dialect, topic.Text, demand, wire.Time(time.Now().Add(time.Hour)))
 }
 
 func (s *service) pullPoint() string {
@@ -353,15 +378,11 @@ func TestAClientMayWaitForMessages(t *testing.T) {
 func TestTheLastMessageOfATopicIsKept(t *testing.T) {
 	s := start(t, wsn.Limits{Topics: 2})
 	get := func(topic string) (string, error) {
-		body, err := s.call(s.url+wire.BrokerPath, wire.GetCurrentMessageBody(wire.TopicOf(topic).Expression()))
+		body, err := s.call(s.url+wire.BrokerPath, currentMessage(wire.TopicOf(topic).Expression()))
 		if err != nil {
 			return "", err
 		}
-		element, err := wire.ParseCurrentMessage(body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		content, err := soap.Extract(element)
+		content, err := soap.Extract(body.Children[0].Standalone())
 		return string(content), err
 	}
 	s.publish("/a", "1")
@@ -375,22 +396,18 @@ func TestTheLastMessageOfATopicIsKept(t *testing.T) {
 	}
 	_, err := get("/b")
 	wantFault(t, err, wire.NoCurrentMessageOnTopic)
-	_, err = s.call(s.url+wire.BrokerPath, wire.GetCurrentMessageBody(wire.FilterOf("#")))
+	_, err = s.call(s.url+wire.BrokerPath, currentMessage(wire.FilterOf("#")))
 	wantFault(t, err, wire.InvalidTopicExpression)
 }
 
 func TestPublishersRegister(t *testing.T) {
 	s := start(t, wsn.Limits{})
-	request := wire.RegisterPublisher{Topics: []wire.TopicExpression{wire.TopicOf("a/b").Expression()}, Termination: wire.Time(time.Now().Add(time.Hour))}
-	registration, err := wire.ParseRegistered(s.must(s.url+wire.BrokerPath, request.Body()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.must(registration.Address, wire.BrokeredBody("DestroyRegistration"))
-	_, err = s.call(registration.Address, wire.BrokeredBody("DestroyRegistration"))
+	answer := s.must(s.url+wire.BrokerPath, registration(false))
+	registered := soap.ParseEPR(answer.Child(wire.NSBrokered, "PublisherRegistrationReference"))
+	s.must(registered.Address, wire.BrokeredBody("DestroyRegistration"))
+	_, err := s.call(registered.Address, wire.BrokeredBody("DestroyRegistration"))
 	wantFault(t, err, wire.ResourceUnknown)
-	request.Demand = true
-	_, err = s.call(s.url+wire.BrokerPath, request.Body())
+	_, err = s.call(s.url+wire.BrokerPath, registration(true))
 	wantFault(t, err, wire.PublisherRegistrationFailed)
 }
 
@@ -630,8 +647,8 @@ func TestConfigurationsAreChecked(t *testing.T) {
 
 func FuzzRequest(f *testing.F) {
 	for _, body := range []string{
-		wire.NotifyBody(wire.NotificationMessage{Topic: wire.TopicOf("/a/b").Expression(), Message: []byte("<a/>")}), wire.EmptyBody("CreatePullPoint"), wire.RegisterPublisher{}.Body(),
-		wire.GetCurrentMessageBody(wire.TopicOf("a").Expression()), wire.RenewBody("PT1S"), wire.GetMessagesBody(1),
+		wire.NotifyBody(wire.NotificationMessage{Topic: wire.TopicOf("/a/b").Expression(), Message: []byte("<a/>")}), wire.EmptyBody("CreatePullPoint"), registration(false),
+		currentMessage(wire.TopicOf("a").Expression()), wire.RenewBody("PT1S"), wire.GetMessagesBody(1),
 	} {
 		f.Add(wire.BrokerPath, wire.Envelope(soap.SOAP11, soap.Header{}, body))
 	}

@@ -6,28 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"time"
 
+	"golang.org/x/net/netutil"
+
 	"vignette.dev/vignette/internal/appinstance"
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/traffic/wsn"
 )
 
-// loginOf returns the clients' login; empty for none.
-func loginOf(c wsn.BrokerConfig) (username, password string, err error) {
-	if c.UsernameFile == "" {
-		return "", "", nil
-	}
-	name, err1 := os.ReadFile(c.UsernameFile)
-	word, err2 := os.ReadFile(c.PasswordFile)
-	if err := errors.Join(err1, err2); err != nil {
-		return "", "", fmt.Errorf("login: %w", err)
-	}
-	return strings.TrimRight(string(name), "\r\n"), strings.TrimRight(string(word), "\r\n"), nil
-}
+// quiet drops net/http's messages about clients that do not speak HTTP or TLS, with which anybody could fill a log.
+var quiet = log.New(io.Discard, "", 0)
 
 // Serve runs the broker of a configuration file until ctx ends.
 func Serve(ctx context.Context, path string) error {
@@ -66,8 +60,8 @@ func (b *Broker) Run(ctx context.Context, listener net.Listener) error {
 		b.stop()
 		server.Close()
 	})()
-	go b.expire(ctx)
-	listener = limited(listener, b.limits.Connections)
+	go clock.Every(ctx, time.Second, func() { b.expireAt(b.now()) })
+	listener = netutil.LimitListener(listener, b.limits.Connections)
 	err := error(nil)
 	if b.config.CertFile != "" {
 		err = server.ServeTLS(listener, b.config.CertFile, b.config.KeyFile)

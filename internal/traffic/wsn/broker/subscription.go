@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -44,12 +45,7 @@ type subscription struct {
 
 // matches reports whether all filters match; none match everything.
 func (s *subscription) matches(m *message) bool {
-	for _, f := range s.filters {
-		if !f.Match(m.names) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.filters, func(f wire.Filter) bool { return !f.Match(m.names) })
 }
 
 func (s *subscription) push(m *message) bool {

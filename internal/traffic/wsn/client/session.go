@@ -307,11 +307,11 @@ func (s *session) subscribe(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("subscription to %s: %w", filter.Text, err)
 		}
-		subscribed, err := wire.ParseSubscribed(body)
+		subscription, err := wire.ParseSubscribed(body)
 		if err != nil {
 			return err
 		}
-		r, err := newReference(subscribed.Subscription)
+		r, err := newReference(subscription)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,24 @@ import (
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
+// Actions of the messages that only other clients send.
+const (
+	getCurrentMessage = "http://docs.oasis-open.org/wsn/bw-2/NotificationProducer/GetCurrentMessageRequest"
+	registerPublisher = "http://docs.oasis-open.org/wsn/brw-2/RegisterPublisher/RegisterPublisherRequest"
+)
+
+// currentMessage requests the last message of a topic without prefixes.
+func currentMessage(topic wire.TopicExpression) string {
+	return fmt.Sprintf(`<wsnt:GetCurrentMessage><wsnt:Topic Dialect="%s">%s</wsnt:Topic></wsnt:GetCurrentMessage>`, topic.Dialect, topic.Text)
+}
+
+// registration requests that a publisher of a topic without prefixes is registered.
+func registration(topic wire.TopicExpression) string {
+	return fmt.Sprintf(`<wsbr:RegisterPublisher xmlns:wsbr="%s"><wsbr:Topic Dialect="%s">%s</wsbr:Topic><wsbr:Demand>false</wsbr:Demand>`+
+		`<wsbr:InitialTerminationTime>%s</wsbr:InitialTerminationTime></wsbr:RegisterPublisher>`,
+		wire.NSBrokered, topic.Dialect, topic.Text, wire.Time(time.Now().Add(time.Hour)))
+}
+
 // recorder passes connections on and keeps what goes over them.
 type recorder struct {
 	net.Listener
@@ -117,9 +135,9 @@ func conversation(t *testing.T) (both [][2][]byte) {
 		action, body string
 		fault        bool
 	}{
-		{wire.ActionGetCurrentMessage, wire.GetCurrentMessageBody(topic), false},
-		{wire.ActionGetCurrentMessage, wire.GetCurrentMessageBody(wire.TopicOf("none").Expression()), true},
-		{wire.ActionRegisterPublisher, wire.RegisterPublisher{Topics: []wire.TopicExpression{topic}, Termination: wire.Time(time.Now().Add(time.Hour))}.Body(), false},
+		{getCurrentMessage, currentMessage(topic), false},
+		{getCurrentMessage, currentMessage(wire.TopicOf("none").Expression()), true},
+		{registerPublisher, registration(topic), false},
 		{wire.ActionSubscribe, wire.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Termination: "2020-01-01T00:00:00Z"}.Body(), true},
 		{wire.ActionSubscribe, wire.Subscribe{Consumer: soap.EPR{Address: "http://127.0.0.1:9/"}, Topics: []wire.TopicExpression{{Dialect: "urn:x"}}}.Body(), true},
 	} {

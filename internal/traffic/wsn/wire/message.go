@@ -1,7 +1,9 @@
 package wire
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +34,7 @@ type Subscribe struct {
 // Subscribed is the response.
 type Subscribed struct {
 	Subscription soap.EPR
-	// Now is the broker's time, Termination the subscription's end; zero for unknown and never.
+	// Now is the broker's time, Termination the subscription's end; zero for never.
 	Now, Termination time.Time
 }
 
@@ -48,12 +50,7 @@ type RegisterPublisher struct {
 
 func (x TopicExpression) append(b *strings.Builder, name string) {
 	fmt.Fprintf(b, `<%s`, name)
-	prefixes := make([]string, 0, len(x.Namespaces))
-	for prefix := range x.Namespaces {
-		prefixes = append(prefixes, prefix)
-	}
-	slices.Sort(prefixes)
-	for _, prefix := range prefixes {
+	for _, prefix := range slices.Sorted(maps.Keys(x.Namespaces)) {
 		fmt.Fprintf(b, ` xmlns:%s="%s"`, prefix, soap.Escape(x.Namespaces[prefix]))
 	}
 	fmt.Fprintf(b, ` Dialect="%s">%s</%s>`, soap.Escape(x.Dialect), soap.Escape(x.Text), name)
@@ -170,36 +167,9 @@ func PullPointBody(pullPoint soap.EPR) string {
 	return b.String()
 }
 
-// GetCurrentMessageBody requests a topic's last message.
-func GetCurrentMessageBody(topic TopicExpression) string {
-	var b strings.Builder
-	b.WriteString(`<wsnt:GetCurrentMessage>`)
-	topic.append(&b, "wsnt:Topic")
-	b.WriteString(`</wsnt:GetCurrentMessage>`)
-	return b.String()
-}
-
 // CurrentMessageBody is the response: the message's element.
 func CurrentMessageBody(message []byte) string {
 	return `<wsnt:GetCurrentMessageResponse>` + string(message) + `</wsnt:GetCurrentMessageResponse>`
-}
-
-// Body returns the body of the request.
-func (r RegisterPublisher) Body() string {
-	var b strings.Builder
-	b.WriteString(`<wsbr:RegisterPublisher xmlns:wsbr="` + NSBrokered + `">`)
-	if r.Publisher.Address != "" {
-		r.Publisher.Append(&b, "wsbr:PublisherReference")
-	}
-	for _, t := range r.Topics {
-		t.append(&b, "wsbr:Topic")
-	}
-	fmt.Fprintf(&b, `<wsbr:Demand>%t</wsbr:Demand>`, r.Demand)
-	if r.Termination != "" {
-		fmt.Fprintf(&b, `<wsbr:InitialTerminationTime>%s</wsbr:InitialTerminationTime>`, soap.Escape(r.Termination))
-	}
-	b.WriteString(`</wsbr:RegisterPublisher>`)
-	return b.String()
 }
 
 // RegisteredBody is the response.
@@ -227,12 +197,8 @@ func want(e *soap.Element, space, local string) error {
 // parseTopic reads a topic expression with the prefixes that it may use. Apache CXF and others omit the dialect against the
 // schema: it defaults to the given one.
 func parseTopic(e *soap.Element, missing string) TopicExpression {
-	x := TopicExpression{Dialect: strings.TrimSpace(e.Attribute("Dialect")), Text: strings.TrimSpace(e.Text)}
-	if x.Dialect == "" {
-		x.Dialect = missing
-	}
-	x.Namespaces = e.Prefixes(x.Text)
-	return x
+	text := strings.TrimSpace(e.Text)
+	return TopicExpression{Dialect: cmp.Or(strings.TrimSpace(e.Attribute("Dialect")), missing), Text: text, Namespaces: e.Prefixes(text)}
 }
 
 func parseNotifications(e *soap.Element) ([]NotificationMessage, error) {
@@ -309,26 +275,16 @@ func ParseSubscribe(body *soap.Element) (Subscribe, error) {
 	return s, nil
 }
 
-func parseTime(e *soap.Element) time.Time {
-	if e == nil || e.IsNil() {
-		return time.Time{}
-	}
-	at, _ := ParseTermination(e.Text, time.Time{}) // for people and renewals only: an invalid time counts as none
-	return at
-}
-
-// ParseSubscribed reads the response to a subscription.
-func ParseSubscribed(body *soap.Element) (Subscribed, error) {
+// ParseSubscribed reads the reference of a subscription.
+func ParseSubscribed(body *soap.Element) (soap.EPR, error) {
 	if err := want(body, NSBase, "SubscribeResponse"); err != nil {
-		return Subscribed{}, err
+		return soap.EPR{}, err
 	}
 	reference := body.Child(NSBase, "SubscriptionReference")
 	if reference == nil {
-		return Subscribed{}, faultf(MalformedMessage, "SubscribeResponse has no SubscriptionReference")
+		return soap.EPR{}, faultf(MalformedMessage, "SubscribeResponse has no SubscriptionReference")
 	}
-	return Subscribed{
-		Subscription: soap.ParseEPR(reference), Now: parseTime(body.Child(NSBase, "CurrentTime")), Termination: parseTime(body.Child(NSBase, "TerminationTime")),
-	}, nil
+	return soap.ParseEPR(reference), nil
 }
 
 // ParseRenew reads the requested termination time; empty for none.
@@ -386,17 +342,6 @@ func ParseGetCurrentMessage(body *soap.Element) (TopicExpression, error) {
 	return parseTopic(t, DialectConcrete), nil
 }
 
-// ParseCurrentMessage reads the response: the message's element.
-func ParseCurrentMessage(body *soap.Element) ([]byte, error) {
-	if err := want(body, NSBase, "GetCurrentMessageResponse"); err != nil {
-		return nil, err
-	}
-	if len(body.Children) == 0 {
-		return nil, faultf(MalformedMessage, "GetCurrentMessageResponse is empty")
-	}
-	return body.Children[0].Standalone(), nil
-}
-
 // ParseRegisterPublisher reads a registration.
 func ParseRegisterPublisher(body *soap.Element) (RegisterPublisher, error) {
 	var r RegisterPublisher
@@ -417,16 +362,4 @@ func ParseRegisterPublisher(body *soap.Element) (RegisterPublisher, error) {
 		}
 	}
 	return r, nil
-}
-
-// ParseRegistered reads the reference of a registration.
-func ParseRegistered(body *soap.Element) (soap.EPR, error) {
-	if err := want(body, NSBrokered, "RegisterPublisherResponse"); err != nil {
-		return soap.EPR{}, err
-	}
-	r := body.Child(NSBrokered, "PublisherRegistrationReference")
-	if r == nil {
-		return soap.EPR{}, faultf(MalformedMessage, "RegisterPublisherResponse has no PublisherRegistrationReference")
-	}
-	return soap.ParseEPR(r), nil
 }

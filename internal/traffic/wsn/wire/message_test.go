@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -43,7 +44,7 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	same("Subscribe", s, subscribe, err)
 	subscribed := Subscribed{Subscription: epr, Now: now, Termination: now.Add(time.Minute)}
 	r, err := ParseSubscribed(parse(t, subscribed.Body()).Body)
-	same("SubscribeResponse", r, subscribed, err)
+	same("SubscribeResponse", r, epr, err)
 	renew, err := ParseRenew(parse(t, RenewBody("PT60S")).Body)
 	same("Renew", renew, "PT60S", err)
 	renew, err = ParseRenew(parse(t, RenewBody("")).Body)
@@ -54,13 +55,40 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	same("CreatePullPointResponse", pullPoint, epr, err)
 	current, err := ParseGetCurrentMessage(parse(t, GetCurrentMessageBody(notification.Topic)).Body)
 	same("GetCurrentMessage", current, notification.Topic, err)
-	content, err := ParseCurrentMessage(parse(t, CurrentMessageBody([]byte(nffi))).Body)
-	same("GetCurrentMessageResponse", string(content), nffi, err)
+	content := parse(t, CurrentMessageBody([]byte(nffi))).Body.Children[0].Standalone()
+	same("GetCurrentMessageResponse", string(content), nffi, nil)
 	register := RegisterPublisher{Publisher: epr, Topics: []TopicExpression{notification.Topic}, Demand: true, Termination: Time(now)}
 	p, err := ParseRegisterPublisher(parse(t, register.Body()).Body)
 	same("RegisterPublisher", p, register, err)
-	registered, err := ParseRegistered(parse(t, RegisteredBody(epr, soap.EPR{Address: "urn:c"})).Body)
-	same("RegisterPublisherResponse", registered, epr, err)
+	registered := parse(t, RegisteredBody(epr, soap.EPR{Address: "urn:c"})).Body.Child(NSBrokered, "PublisherRegistrationReference")
+	same("RegisterPublisherResponse", soap.ParseEPR(registered), epr, nil)
+}
+
+// GetCurrentMessageBody requests a topic's last message.
+func GetCurrentMessageBody(topic TopicExpression) string {
+	var b strings.Builder
+	b.WriteString(`<wsnt:GetCurrentMessage>`)
+	topic.append(&b, "wsnt:Topic")
+	b.WriteString(`</wsnt:GetCurrentMessage>`)
+	return b.String()
+}
+
+// Body returns the body of the request.
+func (r RegisterPublisher) Body() string {
+	var b strings.Builder
+	b.WriteString(`<wsbr:RegisterPublisher xmlns:wsbr="` + NSBrokered + `">`)
+	if r.Publisher.Address != "" {
+		r.Publisher.Append(&b, "wsbr:PublisherReference")
+	}
+	for _, t := range r.Topics {
+		t.append(&b, "wsbr:Topic")
+	}
+	fmt.Fprintf(&b, `<wsbr:Demand>%t</wsbr:Demand>`, r.Demand)
+	if r.Termination != "" {
+		fmt.Fprintf(&b, `<wsbr:InitialTerminationTime>%s</wsbr:InitialTerminationTime>`, soap.Escape(r.Termination))
+	}
+	b.WriteString(`</wsbr:RegisterPublisher>`)
+	return b.String()
 }
 
 const bytesOfContent = "<>/ab&;\"'= \r\n\x00\xc3\xa9:!-]x"
@@ -185,9 +213,7 @@ func FuzzMessage(f *testing.F) {
 		_, _ = ParseGetMessages(m.Body)
 		_, _ = ParsePullPoint(m.Body)
 		_, _ = ParseGetCurrentMessage(m.Body)
-		_, _ = ParseCurrentMessage(m.Body)
 		_, _ = ParseRegisterPublisher(m.Body)
-		_, _ = ParseRegistered(m.Body)
 		_, _ = ParseMessages(m.Body)
 		messages, err := ParseNotify(m.Body)
 		if err != nil {

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -196,12 +197,7 @@ func (s step) matches(n Name) bool {
 
 // Match reports whether the filter matches a topic.
 func (f Filter) Match(t Topic) bool {
-	for _, p := range f {
-		if p.match(t) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f, func(p path) bool { return p.match(t) })
 }
 
 // match follows all paths at once: reached[i] means that the steps so far can match the topic's first i levels.

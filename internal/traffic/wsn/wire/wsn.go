@@ -4,14 +4,13 @@ package wire
 
 // Namespaces.
 const (
-	NSBase         = "http://docs.oasis-open.org/wsn/b-2"
-	NSBrokered     = "http://docs.oasis-open.org/wsn/br-2"
-	NSTopics       = "http://docs.oasis-open.org/wsn/t-1"
-	NSBaseFaults   = "http://docs.oasis-open.org/wsrf/bf-2"
-	NSResource     = "http://docs.oasis-open.org/wsrf/r-2"
-	interfaces     = "http://docs.oasis-open.org/wsn/bw-2/"
-	brokeredPrefix = "http://docs.oasis-open.org/wsn/brw-2/"
-	actionFault    = "http://docs.oasis-open.org/wsn/fault"
+	NSBase       = "http://docs.oasis-open.org/wsn/b-2"
+	NSBrokered   = "http://docs.oasis-open.org/wsn/br-2"
+	NSTopics     = "http://docs.oasis-open.org/wsn/t-1"
+	NSBaseFaults = "http://docs.oasis-open.org/wsrf/bf-2"
+	NSResource   = "http://docs.oasis-open.org/wsrf/r-2"
+	interfaces   = "http://docs.oasis-open.org/wsn/bw-2/"
+	actionFault  = "http://docs.oasis-open.org/wsn/fault"
 )
 
 // Dialects of topic expressions (WS-Topics 1.3, section 8).
@@ -29,15 +28,13 @@ const (
 
 // Actions of the messages (wsa:Action).
 const (
-	ActionNotify            = interfaces + "NotificationConsumer/Notify"
-	ActionSubscribe         = interfaces + "NotificationProducer/SubscribeRequest"
-	ActionGetCurrentMessage = interfaces + "NotificationProducer/GetCurrentMessageRequest"
-	ActionRenew             = interfaces + "SubscriptionManager/RenewRequest"
-	ActionUnsubscribe       = interfaces + "SubscriptionManager/UnsubscribeRequest"
-	ActionCreatePullPoint   = interfaces + "CreatePullPoint/CreatePullPointRequest"
-	ActionGetMessages       = interfaces + "PullPoint/GetMessagesRequest"
-	ActionDestroyPullPoint  = interfaces + "PullPoint/DestroyPullPointRequest"
-	ActionRegisterPublisher = brokeredPrefix + "RegisterPublisher/RegisterPublisherRequest"
+	ActionNotify           = interfaces + "NotificationConsumer/Notify"
+	ActionSubscribe        = interfaces + "NotificationProducer/SubscribeRequest"
+	ActionRenew            = interfaces + "SubscriptionManager/RenewRequest"
+	ActionUnsubscribe      = interfaces + "SubscriptionManager/UnsubscribeRequest"
+	ActionCreatePullPoint  = interfaces + "CreatePullPoint/CreatePullPointRequest"
+	ActionGetMessages      = interfaces + "PullPoint/GetMessagesRequest"
+	ActionDestroyPullPoint = interfaces + "PullPoint/DestroyPullPointRequest"
 )
 
 // MaxBytes is the largest message that is read, unless its reader has another limit.
