@@ -390,15 +390,9 @@ func (a *Agent) reportOnce(ctx context.Context) error {
 func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 	done := goDone(func() { a.shipper.run(ctx) })
 	defer func() { <-done }()
-	tick := time.NewTicker(checkPeriod)
-	defer tick.Stop()
 	disk := diskWatch{state: a.state, free: func() int64 { return freeBytes(a.logDir) }, lastRoom: clock.Realtime()}
-	for reported := false; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	reported := false
+	clock.Every(ctx, checkPeriod, func() {
 		disk.check(clock.Realtime())
 		_ = a.events.file.Flush() // what still waits follows with the next event
 		if size := spoolBytes(a.logDir); size > a.spoolLimit() && !reported {
@@ -407,7 +401,7 @@ func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 			a.events.add(runapi.AgentEvent{Event: eventSpoolFull,
 				Message: fmt.Sprintf("logs that wait for the archive take %d bytes, the limit is %d: output is no longer spooled, message logs still are", size, a.spoolLimit())})
 		}
-	}
+	})
 }
 
 // awaitEnd waits for the plan's finish (true), or for a signal or ctx (false). Other signals are passed to the app.

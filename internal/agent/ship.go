@@ -87,16 +87,10 @@ func newShipper(dir, app string, s server, events *eventLog) *shipper {
 
 // run ships every checkPeriod until ctx ends. If the server does not answer, it tries less often.
 func (s *shipper) run(ctx context.Context) {
-	tick := time.NewTicker(checkPeriod)
-	defer tick.Stop()
-	for skipped, every := 0, 1; ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	skipped, every := 0, 1
+	clock.Every(ctx, checkPeriod, func() {
 		if skipped++; skipped < every {
-			continue
+			return
 		}
 		skipped = 0
 		if _, err := s.shipRound(ctx, bytesPerRound, false); err == nil {
@@ -104,7 +98,7 @@ func (s *shipper) run(ctx context.Context) {
 		} else {
 			every = min(2*every, int(maxShipPause/checkPeriod))
 		}
-	}
+	})
 }
 
 // shipAll ships until nothing is left, ctx ends, or the archive accepts no more.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -116,9 +117,7 @@ func (s *splitter) record(line []byte) ([]byte, error) {
 	if err := json.Unmarshal(line, &r); err != nil {
 		return nil, err
 	}
-	if r.Instance == "" {
-		r.Instance = s.instance
-	}
+	r.Instance = cmp.Or(r.Instance, s.instance)
 	stamped := r.TimeNanoseconds == 0
 	if stamped {
 		r.TimeNanoseconds = s.now()

@@ -24,53 +24,33 @@ const clockStepThreshold = time.Millisecond
 
 // clockWatch detects steps of CLOCK_REALTIME against CLOCK_MONOTONIC.
 type clockWatch struct {
-	realtime, monotonic func() int64
-	offset              int64
-	started             bool
+	offset  func() int64
+	last    int64
+	started bool
 }
 
 // check compares the clocks, and returns the jump since the last check, or 0.
 func (w *clockWatch) check() time.Duration {
-	offset := w.measure()
-	jump := time.Duration(offset - w.offset)
+	offset := w.offset()
+	jump := time.Duration(offset - w.last)
 	first := !w.started
-	w.offset, w.started = offset, true
+	w.last, w.started = offset, true
 	if first || jump.Abs() <= clockStepThreshold {
 		return 0
 	}
 	return jump
 }
 
-// measure returns the clocks' offset by the least disturbed of several readings.
-func (w *clockWatch) measure() int64 {
-	best, offset := int64(1<<62), int64(0)
-	for range 5 {
-		before := w.monotonic()
-		realtime := w.realtime()
-		after := w.monotonic()
-		if after-before < best {
-			best, offset = after-before, realtime-(before+after)/2
-		}
-	}
-	return offset
-}
-
 // watchClock logs every step of the clock until ctx ends.
 func (a *Agent) watchClock(ctx context.Context) {
-	tick := time.NewTicker(checkPeriod)
-	defer tick.Stop()
-	watch := clockWatch{realtime: clock.Realtime, monotonic: clock.Monotonic}
-	for {
+	watch := clockWatch{offset: clock.EpochOffset}
+	watch.check()
+	clock.Every(ctx, checkPeriod, func() {
 		if jump := watch.check(); jump != 0 {
 			a.events.add(runapi.AgentEvent{Event: eventClockStep, LatenessSeconds: jump.Seconds(),
 				Message: fmt.Sprintf("the node's clock was stepped by %v: times before and after cannot be compared", jump)})
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-	}
+	})
 }
 
 // readClock returns the state of the node's own clock; nil if it has none.
