@@ -69,11 +69,7 @@ func Run(ctx context.Context, config trafficconfig.Mediator, protocols map[strin
 		l.client = client
 	}
 	for _, l := range m.legs {
-		m.writers.Add(1)
-		go func() {
-			defer m.writers.Done()
-			l.write()
-		}()
+		m.writers.Go(l.write)
 	}
 	<-ctx.Done()
 	return nil

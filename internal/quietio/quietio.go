@@ -167,6 +167,32 @@ func Overflow(control []byte) (uint32, bool) {
 	return 0, false
 }
 
+// Destination returns which of the host's addresses a datagram reached, and the address that it was sent to, from the control messages
+// about one of a socket with IP_PKTINFO; zero if unknown.
+func Destination(control []byte) (local, to netip.Addr) {
+	messages, err := unix.ParseSocketControlMessage(control)
+	if err != nil {
+		return local, to
+	}
+	for _, m := range messages {
+		if m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo {
+			return netip.AddrFrom4([4]byte(m.Data[4:8])), netip.AddrFrom4([4]byte(m.Data[8:12]))
+		}
+	}
+	return local, to
+}
+
+// Control sets options of a socket.
+func Control(conn syscall.Conn, set func(fd int) error) error {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var failure error
+	err = raw.Control(func(fd uintptr) { failure = set(int(fd)) })
+	return errors.Join(err, failure)
+}
+
 // call is a repeated system call on one descriptor, made when that is ready. Its functions are made once, to save memory for each call.
 type call struct {
 	// wait is the descriptor's Read or Write; nil if there is none.

@@ -1,6 +1,7 @@
 package mqttsn
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/netip"
@@ -90,10 +91,7 @@ func (c GatewayConfig) Validate() error {
 
 // Address is where the gateway listens.
 func (c GatewayConfig) Address() (netip.AddrPort, error) {
-	text := c.Listen
-	if text == "" {
-		text = ":1884"
-	}
+	text := cmp.Or(c.Listen, ":1884")
 	if text[0] == ':' {
 		text = "0.0.0.0" + text
 	}
@@ -125,27 +123,15 @@ const ReservedTopicID = 0xFFFF
 
 // WithDefaults replaces zeros.
 func (c GatewayConfig) WithDefaults() GatewayConfig {
-	set := func(value *int, standard int) {
-		if *value == 0 {
-			*value = standard
-		}
-	}
-	set(&c.MaxClients, 256)
-	set(&c.MaxTopics, 20000)
-	c.MaxTopics = min(c.MaxTopics, ReservedTopicID-1)
-	set(&c.MaxQueued, 1000)
-	set(&c.MaxQueuedBytes, 64<<20)
-	set(&c.Window, 10)
-	set(&c.Retries, 5)
-	if c.RetrySeconds == 0 {
-		c.RetrySeconds = 10
-	}
-	if c.GatewayID == 0 {
-		c.GatewayID = 1
-	}
-	if c.Mode == "" {
-		c.Mode = Transparent
-	}
+	c.MaxClients = cmp.Or(c.MaxClients, 256)
+	c.MaxTopics = min(cmp.Or(c.MaxTopics, 20000), ReservedTopicID-1)
+	c.MaxQueued = cmp.Or(c.MaxQueued, 1000)
+	c.MaxQueuedBytes = cmp.Or(c.MaxQueuedBytes, 64<<20)
+	c.Window = cmp.Or(c.Window, 10)
+	c.Retries = cmp.Or(c.Retries, 5)
+	c.RetrySeconds = cmp.Or(c.RetrySeconds, 10)
+	c.GatewayID = cmp.Or(c.GatewayID, 1)
+	c.Mode = cmp.Or(c.Mode, Transparent)
 	return c
 }
 

@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
+	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/traffic/request"
 
 	"golang.org/x/sys/unix"
@@ -244,7 +244,7 @@ func (s *serverSocket) join(setup request.Setup) error {
 		}
 		index = device.Index
 	}
-	return controlSocket(s.conn, func(fd int) error {
+	return quietio.Control(s.conn, func(fd int) error {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1); err != nil {
 			return fmt.Errorf("the kernel does not tell the addresses of datagrams")
 		}
@@ -263,18 +263,6 @@ func (s *serverSocket) join(setup request.Setup) error {
 	})
 }
 
-func controlSocket(conn syscall.Conn, set func(fd int) error) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failure error
-	if err := raw.Control(func(fd uintptr) { failure = set(int(fd)) }); err != nil {
-		return err
-	}
-	return failure
-}
-
 func (s *serverSocket) read(b []byte) (int, origin, error) {
 	for {
 		n, controlBytes, _, from, err := s.conn.ReadMsgUDPAddrPort(b, s.control)
@@ -283,28 +271,14 @@ func (s *serverSocket) read(b []byte) (int, origin, error) {
 		}
 		o := origin{remote: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
 		if s.several {
-			o.local, o.multicast = destination(s.control[:controlBytes])
+			local, to := quietio.Destination(s.control[:controlBytes])
+			o.local, o.multicast = local, local != to // broadcast counts as multicast
 		}
 		if o.multicast && s.mine(o.remote) {
 			continue
 		}
 		return n, o, nil
 	}
-}
-
-// destination reads the address that a datagram came to. Broadcast counts as multicast.
-func destination(control []byte) (local netip.Addr, multicast bool) {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return netip.Addr{}, false
-	}
-	for _, m := range messages {
-		if m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= 12 {
-			local, to := netip.AddrFrom4([4]byte(m.Data[4:8])), netip.AddrFrom4([4]byte(m.Data[8:12]))
-			return local, local != to
-		}
-	}
-	return netip.Addr{}, false
 }
 
 func (s *serverSocket) write(b []byte, to origin) error {
@@ -330,7 +304,7 @@ func multicastSocket(device string) (socket, uint16, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	err = controlSocket(conn, func(fd int) error {
+	err = quietio.Control(conn, func(fd int) error {
 		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, multicastHops); err != nil {
 			return err
 		}

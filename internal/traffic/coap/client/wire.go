@@ -75,26 +75,24 @@ func markerEnds(rest []byte, options message.Options) bool {
 }
 
 // format returns a message as a datagram.
-func format(m message.Message) ([]byte, error) {
-	m.Options = sorted(m.Options)
-	size, err := udpcoder.DefaultCoder.Size(m)
-	if err != nil {
-		return nil, err
-	}
-	b := make([]byte, size)
-	_, err = udpcoder.DefaultCoder.Encode(m, b)
-	return b, err
-}
+func format(m message.Message) ([]byte, error) { return encode(m, udpcoder.DefaultCoder) }
 
 // formatStream returns a message as on a TCP connection (RFC 8323, section 3.2).
-func formatStream(m message.Message) ([]byte, error) {
+func formatStream(m message.Message) ([]byte, error) { return encode(m, tcpcoder.DefaultCoder) }
+
+type coder interface {
+	Size(m message.Message) (int, error)
+	Encode(m message.Message, b []byte) (int, error)
+}
+
+func encode(m message.Message, c coder) ([]byte, error) {
 	m.Options = sorted(m.Options)
-	size, err := tcpcoder.DefaultCoder.Size(m)
+	size, err := c.Size(m)
 	if err != nil {
 		return nil, err
 	}
 	b := make([]byte, size)
-	_, err = tcpcoder.DefaultCoder.Encode(m, b)
+	_, err = c.Encode(m, b)
 	return b, err
 }
 

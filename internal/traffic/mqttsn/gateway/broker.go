@@ -60,7 +60,6 @@ type brokerConn struct {
 	out    chan packets.ControlPacket
 	closed chan struct{}
 	once   sync.Once
-	wg     sync.WaitGroup
 	// sessionPresent: the broker still had the session.
 	sessionPresent bool
 }
@@ -113,13 +112,8 @@ func dialBroker(ctx context.Context, dialer *transport.Dialer, with login, event
 
 // start begins to read and write.
 func (b *brokerConn) start() {
-	b.wg.Add(2)
+	go b.write()
 	go func() {
-		defer b.wg.Done()
-		b.write()
-	}()
-	go func() {
-		defer b.wg.Done()
 		if err := b.read(); b.shut() {
 			b.events.lost(err)
 		}

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/appinstance"
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
@@ -38,7 +40,7 @@ const (
 type peer struct {
 	address netip.AddrPort
 	// local is the gateway's address that the client uses. Answers must come from it, as the gateway may have several.
-	local     [4]byte
+	local     netip.Addr
 	node      string
 	forwarded bool
 }
@@ -48,6 +50,15 @@ func (p peer) String() string {
 		return fmt.Sprintf("%s node %x", p.address, p.node)
 	}
 	return p.address.String()
+}
+
+// encode encodes a packet to the client.
+func (p peer) encode(packet wire.Packet) ([]byte, error) {
+	b, err := wire.Append(nil, packet)
+	if err == nil && p.forwarded {
+		return wire.AppendForward(nil, wire.Forward{Node: []byte(p.node), Packet: b})
+	}
+	return b, err
 }
 
 // Gateway serves clients.
@@ -74,7 +85,7 @@ type Gateway struct {
 
 type datagram struct {
 	to    netip.AddrPort
-	from  [4]byte
+	from  netip.Addr
 	bytes []byte
 }
 
@@ -104,7 +115,9 @@ func New(ctx context.Context, config mqttsn.GatewayConfig, warn func(text string
 		return nil, err
 	}
 	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too
-	if err := requestDestinations(socket); err != nil {
+	// The kernel then reports which of the host's addresses a datagram was for.
+	err = quietio.Control(socket, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_PKTINFO, 1) })
+	if err != nil {
 		socket.Close()
 		return nil, err
 	}
@@ -121,17 +134,10 @@ func (g *Gateway) Address() netip.AddrPort { return g.socket.LocalAddr().(*net.U
 // Run serves until ctx ends.
 func (g *Gateway) Run() error {
 	var wg sync.WaitGroup
-	start := func(f func()) {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			f()
-		}()
-	}
-	start(g.write)
-	start(g.checkTimeouts)
+	wg.Go(g.write)
+	wg.Go(func() { clock.Every(g.ctx, tick, g.checkNow) })
 	if g.config.AdvertiseSeconds > 0 {
-		start(g.advertise)
+		wg.Go(g.advertise)
 	}
 	if g.config.Mode == mqttsn.Aggregating {
 		g.own.begin()
@@ -153,7 +159,7 @@ func (g *Gateway) end() {
 	g.mu.Lock()
 	for _, s := range g.clients {
 		if s.state != stateAway && s.state != stateAsleep {
-			if b, err := s.encode(&wire.Disconnect{}); err == nil {
+			if b, err := s.peer.encode(&wire.Disconnect{}); err == nil {
 				_ = g.put(datagram{to: s.peer.address, from: s.peer.local, bytes: b})
 			}
 		}
@@ -194,7 +200,8 @@ func (g *Gateway) read() error {
 			continue // an ICMP error for an earlier datagram
 		}
 		// Packets reference parts of the read buffer.
-		g.datagram(peer{address: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), local: destination(control[:controlled])}, append([]byte(nil), buffer[:n]...))
+		local, _ := quietio.Destination(control[:controlled])
+		g.datagram(peer{address: netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), local: local}, append([]byte(nil), buffer[:n]...))
 	}
 }
 
@@ -340,10 +347,7 @@ func (g *Gateway) move(s *session, to peer) {
 
 // sendTo sends a packet to an address, which may have no session.
 func (g *Gateway) sendTo(to peer, p wire.Packet) {
-	b, err := wire.Append(nil, p)
-	if err == nil && to.forwarded {
-		b, err = wire.AppendForward(nil, wire.Forward{Node: []byte(to.node), Packet: b})
-	}
+	b, err := to.encode(p)
 	if err != nil {
 		g.metrics.dropped.WithLabelValues(dropTooLarge).Inc()
 		return
@@ -372,56 +376,21 @@ func (g *Gateway) write() {
 // put writes a datagram to the socket.
 func (g *Gateway) put(d datagram) error {
 	var control []byte
-	if d.from != [4]byte{} {
-		control = unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: d.from})
+	if d.from.IsValid() {
+		control = unix.PktInfo4(&unix.Inet4Pktinfo{Spec_dst: d.from.As4()})
 	}
 	_ = g.socket.SetWriteDeadline(time.Now().Add(writeTimeout))
 	_, _, err := g.socket.WriteMsgUDPAddrPort(d.bytes, control, d.to)
 	return err
 }
 
-// requestDestinations makes the kernel report which of the host's addresses a datagram was for.
-func requestDestinations(socket *net.UDPConn) error {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(fd uintptr) { failed = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_PKTINFO, 1) })
-	return errors.Join(err, failed)
+func (g *Gateway) checkNow() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.check(g.now())
 }
 
-// destination returns a datagram's destination; zero if unknown.
-func destination(control []byte) (address [4]byte) {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return address
-	}
-	for _, m := range messages {
-		// An in_pktinfo has the interface's index first, then the local address.
-		if m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo {
-			return [4]byte(m.Data[4:8])
-		}
-	}
-	return address
-}
-
-// checkTimeouts checks time-outs.
-func (g *Gateway) checkTimeouts() {
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-g.ctx.Done():
-			return
-		case <-ticker.C:
-			g.mu.Lock()
-			g.check(g.now())
-			g.mu.Unlock()
-		}
-	}
-}
-
+// check checks time-outs.
 func (g *Gateway) check(now time.Time) {
 	states := map[state]int{}
 	for _, s := range g.clients {

@@ -108,15 +108,6 @@ func newSession(g *Gateway, from peer, p *wire.Connect) *session {
 
 func (s *session) send(p wire.Packet) { s.g.sendTo(s.peer, p) }
 
-// encode encodes a packet for a write that does not block.
-func (s *session) encode(p wire.Packet) ([]byte, error) {
-	b, err := wire.Append(nil, p)
-	if err == nil && s.peer.forwarded {
-		return wire.AppendForward(nil, wire.Forward{Node: []byte(s.peer.node), Packet: b})
-	}
-	return b, err
-}
-
 // begin asks for the will, if there is one, and connects.
 func (s *session) begin(p *wire.Connect) {
 	if p.Will {

@@ -123,15 +123,7 @@ func groupSocket(member *unix.IPMreqn, port int) (*net.UDPConn, error) {
 
 // shareable lets sockets of groups have the port too. It comes after binding, so that a port in use is still an error.
 func shareable(socket *net.UDPConn) error {
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	err = raw.Control(func(descriptor uintptr) {
-		failed = unix.SetsockoptInt(int(descriptor), unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
-	})
-	return errors.Join(err, failed)
+	return quietio.Control(socket, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1) })
 }
 
 // serve answers what a socket receives.
@@ -164,20 +156,6 @@ type correspondents struct {
 	local netip.Addr
 }
 
-// localAddress reads the address of this node that a datagram came to.
-func localAddress(control []byte) netip.Addr {
-	messages, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return netip.Addr{}
-	}
-	for _, m := range messages {
-		if m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_PKTINFO && len(m.Data) >= unix.SizeofInet4Pktinfo {
-			return netip.AddrFrom4([4]byte(m.Data[4:8]))
-		}
-	}
-	return netip.Addr{}
-}
-
 // read reads datagrams until the socket is closed, and warns of those that it could not read in time.
 func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at time.Time, datagram []byte, c correspondents)) {
 	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are told
@@ -198,7 +176,8 @@ func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at
 			p.setup.Warn(fmt.Sprintf("%d datagrams came faster than they could be read, and are lost", total-dropped))
 			dropped = total
 		}
-		received(at, bytes.Clone(buffer[:n]), correspondents{from, localAddress(extra[:used])}) // a message keeps parts of it
+		local, _ := quietio.Destination(extra[:used])
+		received(at, bytes.Clone(buffer[:n]), correspondents{from, local}) // a message keeps parts of it
 	}
 }
 
