@@ -21,9 +21,6 @@ import (
 type Options struct {
 	// Sorted promises events in the order of their times, which saves sorting them.
 	Sorted bool
-	// TemporaryFolder is for data that does not fit into memory; the system's if empty. Its files have no name, so that
-	// they vanish however the program ends.
-	TemporaryFolder string
 	// InMemory keeps the compiled events in memory, for small scenarios where there is no temporary folder. It needs sorted events.
 	InMemory bool
 	// Context ends the work when it ends; nil for no limit.
@@ -62,18 +59,12 @@ func (s Span) Overlaps(other Span) bool {
 
 // NewBuilder returns a builder of a scenario.
 func NewBuilder(options Options) *Builder {
-	if options.eventsInMemory == 0 {
-		options.eventsInMemory = 1 << 20
-	}
-	if options.MaxTemporary == 0 {
-		options.MaxTemporary = 4 << 30
-	}
-	if options.Context == nil {
-		options.Context = context.Background()
-	}
+	options.eventsInMemory = cmp.Or(options.eventsInMemory, 1<<20)
+	options.MaxTemporary = cmp.Or(options.MaxTemporary, 4<<30)
+	options.Context = cmp.Or(options.Context, context.Background())
 	b := &Builder{options: options, moments: newMomentWriter(options)}
 	if !options.Sorted {
-		b.unsorted = &sorter{folder: options.TemporaryFolder, limit: options.eventsInMemory, most: options.MaxTemporary}
+		b.unsorted = &sorter{limit: options.eventsInMemory, most: options.MaxTemporary}
 	}
 	return b
 }

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -49,15 +50,7 @@ func (s *Scenario) NewCursor() *Cursor {
 func (c *Cursor) Seek(t time.Duration) error {
 	sought := int64(t)
 	chunks := c.scenario.index.chunks
-	number, exact := slices.BinarySearchFunc(chunks, sought, func(k chunk, at int64) int {
-		switch {
-		case k.first < at:
-			return -1
-		case k.first > at:
-			return 1
-		}
-		return 0
-	})
+	number, exact := slices.BinarySearchFunc(chunks, sought, func(k chunk, at int64) int { return cmp.Compare(k.first, at) })
 	if !exact {
 		number--
 	}

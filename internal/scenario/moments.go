@@ -26,7 +26,6 @@ const (
 
 // momentWriter writes events in the order of their times as chunks, in a temporary file or in memory.
 type momentWriter struct {
-	folder   string
 	inMemory bool
 	most     int64 // the most bytes of all chunks
 	file     *os.File
@@ -61,7 +60,7 @@ type staging struct {
 }
 
 func newMomentWriter(o Options) *momentWriter {
-	return &momentWriter{folder: o.TemporaryFolder, inMemory: o.InMemory, most: o.MaxTemporary, classes: map[class]*staging{}, at: -1}
+	return &momentWriter{inMemory: o.InMemory, most: o.MaxTemporary, classes: map[class]*staging{}, at: -1}
 }
 
 // add adds an event. Times must not decrease.
@@ -295,7 +294,7 @@ func (m *momentWriter) keep(packed []byte) (err error) {
 		return nil
 	}
 	if m.file == nil {
-		if m.file, err = unnamedFile(m.folder); err != nil {
+		if m.file, err = UnnamedFile(); err != nil {
 			return err
 		}
 	}
@@ -322,9 +321,9 @@ func (m *momentWriter) pack(raw []byte) error {
 	return nil
 }
 
-// unnamedFile returns a file that vanishes when it is closed, or its program ends.
-func unnamedFile(folder string) (*os.File, error) {
-	file, err := os.CreateTemp(folder, "vignette-scenario-")
+// UnnamedFile returns a temporary file that vanishes when it is closed, or its program ends.
+func UnnamedFile() (*os.File, error) {
+	file, err := os.CreateTemp("", "vignette-scenario-")
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func TestAMovementHasTheDurationOfTheScenarioAndNoOtherPlatform(t *testing.T) {
 }
 
 func TestMovementsNeedNoTemporaryFiles(t *testing.T) {
-	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
+	b := scenario.NewBuilder(scenario.Options{})
 	if err := b.Position(0, 1, geo.Position{Latitude: 58}); err != nil {
 		t.Fatal(err)
 	}

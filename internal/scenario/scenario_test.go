@@ -17,7 +17,6 @@ import (
 // compiled returns the compiled scenario of a function that fills a builder.
 func compiled(t testing.TB, options scenario.Options, fill func(b *scenario.Builder)) ([]byte, string) {
 	t.Helper()
-	options.TemporaryFolder = t.TempDir()
 	b := scenario.NewBuilder(options)
 	fill(b)
 	var file bytes.Buffer

@@ -53,7 +53,7 @@ func TestABattalionStaysBelow200MBInMemory(t *testing.T) {
 	defer file.Close()
 	before := testtool.Heap()
 	began := time.Now()
-	b := scenario.NewBuilder(scenario.Options{Sorted: true, TemporaryFolder: t.TempDir()})
+	b := scenario.NewBuilder(scenario.Options{Sorted: true})
 	fillLikeABattalion(t, b, platforms, duration)
 	compiling := testtool.Heap() - before
 	_, err = b.Write(file)

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bufio"
+	"cmp"
 	"container/heap"
 	"encoding/binary"
 	"errors"
@@ -24,7 +25,6 @@ type event struct {
 // sorter sorts events by time, and keeps the order of equal times. It has at most limit events in memory: sorted runs of
 // events go to a temporary file and are merged.
 type sorter struct {
-	folder  string
 	limit   int
 	most    int64 // the most bytes of the file
 	classes []class
@@ -71,15 +71,7 @@ func (s *sorter) add(e event) error {
 }
 
 func (s *sorter) sort() {
-	byTime := func(a, b record) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	}
+	byTime := func(a, b record) int { return cmp.Compare(a.at, b.at) }
 	if !slices.IsSortedFunc(s.records, byTime) {
 		slices.SortStableFunc(s.records, byTime)
 	}
@@ -93,15 +85,14 @@ func (s *sorter) event(r record, e *event) {
 // spill writes the events in memory as a run.
 func (s *sorter) spill() error {
 	if s.file == nil {
-		file, err := unnamedFile(s.folder)
+		file, err := UnnamedFile()
 		if err != nil {
 			return err
 		}
 		s.file = file
 	}
 	s.sort()
-	counted := &counter{w: s.file}
-	packed := s2.NewWriter(counted, s2.WriterConcurrency(1), s2.WriterBlockSize(64<<10))
+	packed := s2.NewWriter(s.file, s2.WriterConcurrency(1), s2.WriterBlockSize(64<<10))
 	var line []byte
 	last := int64(0)
 	for _, r := range s.records {
@@ -120,22 +111,14 @@ func (s *sorter) spill() error {
 	if err := packed.Close(); err != nil {
 		return fmt.Errorf("keep events until they are sorted: %w", err)
 	}
-	s.runs = append(s.runs, run{offset: s.end, length: counted.n, events: len(s.records)})
-	s.end += counted.n
+	end, err := s.file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return err
+	}
+	s.runs = append(s.runs, run{offset: s.end, length: end - s.end, events: len(s.records)})
+	s.end = end
 	s.records, s.values = s.records[:0], s.values[:0]
 	return sizeError(s.end, s.most)
-}
-
-// counter counts written bytes.
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
 }
 
 // each calls do for each event in the order of times.

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -86,45 +87,24 @@ type Statistics struct {
 
 // Report is a reader's report on a file.
 type Report struct {
-	// Sentences is the number of known sentences: lines, rows or track points.
-	Sentences int64
 	// Unknown has the skipped kinds of sentences, and how many there were of each.
 	Unknown map[string]int64
 	// Warnings are about content that may be a mistake.
 	Warnings []string
-	// Platforms are those in the file, ascending.
-	Platforms []int
-	// Last is the last moment in the file.
-	Last time.Duration
 	// Origin is the scenario's time 0 if the file has absolute times.
 	Origin time.Time
-	// OriginSeconds was subtracted from the file's times in seconds, if these do not begin at 0.
-	OriginSeconds float64
 }
 
 // UnknownSentences lists the unknown kinds with their numbers, the most frequent first: "14 × foo".
 func (r Report) UnknownSentences() []string {
 	kinds := slices.SortedFunc(maps.Keys(r.Unknown), func(a, b string) int {
-		if r.Unknown[a] != r.Unknown[b] {
-			return int(min(max(r.Unknown[b]-r.Unknown[a], -1), 1))
-		}
-		return compareStrings(a, b)
+		return cmp.Or(cmp.Compare(r.Unknown[b], r.Unknown[a]), cmp.Compare(a, b))
 	})
 	list := make([]string, len(kinds))
 	for i, kind := range kinds {
 		list[i] = fmt.Sprintf("%d × %s", r.Unknown[kind], kind)
 	}
 	return list
-}
-
-func compareStrings(a, b string) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // SyntaxError names the place and the reason of an error in a file.

@@ -22,39 +22,25 @@ import (
 	"vignette.dev/vignette/internal/utf8text"
 )
 
-// Options are the options of Read.
-type Options struct {
-	// AbsoluteTimes uses ts as is. Otherwise OriginSeconds is the scenario's 0.
-	AbsoluteTimes bool
-	// OriginSeconds is the smallest time of the file if nil. See First.
-	OriginSeconds *float64
-}
-
 // columns are in their usual order.
 var columns = []string{"ts", "d", "i_nem_id", "i_lat", "i_lon", "i_alt", "j_nem_id", "j_lat", "j_lon", "j_alt", "pathloss"}
 
-// Read reads a file into a builder. Errors about the file contain its name, and are *scenario.SyntaxError.
-func Read(r io.Reader, name string, b *scenario.Builder, options Options) (scenario.Report, error) {
+// Read reads a file into a builder. The origin in seconds is the smallest time of the file if nil, see First. Errors about the file
+// contain its name, and are *scenario.SyntaxError.
+func Read(r io.Reader, name string, b *scenario.Builder, origin *float64) error {
 	p := &parser{builder: b, name: name, seen: map[[2]int]seen{}, places: map[int]place{}}
-	switch {
-	case options.AbsoluteTimes:
-	case options.OriginSeconds != nil:
-		p.origin = *options.OriginSeconds
-	default:
-		text, err := io.ReadAll(r)
-		if err != nil {
-			return scenario.Report{}, fmt.Errorf("%s: %w", name, err)
-		}
-		if p.origin, err = First(bytes.NewReader(text), name); err != nil {
-			return scenario.Report{}, err
-		}
-		r = bytes.NewReader(text)
+	if origin != nil {
+		p.origin = *origin
+		return p.file(r, p.row)
 	}
-	p.tally.OriginSeconds(p.origin)
-	if err := p.file(r, p.row); err != nil {
-		return scenario.Report{}, err
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return p.tally.Report(), nil
+	if p.origin, err = First(bytes.NewReader(text), name); err != nil {
+		return err
+	}
+	return p.file(bytes.NewReader(text), p.row)
 }
 
 // First returns the smallest time of a file, for the common origin of several files.
@@ -101,7 +87,6 @@ func (p *parser) file(r io.Reader, do func(row []string) error) error {
 type parser struct {
 	builder *scenario.Builder
 	name    string
-	tally   reading.Tally
 	// column has the index in the file of each of columns; nil until the first row.
 	column map[string]int
 	width  int
@@ -179,11 +164,7 @@ func (p *parser) row(row []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.pair(at, i, j, dB); err != nil {
-		return err
-	}
-	p.tally.Sentence(at)
-	return nil
+	return p.pair(at, i, j, dB)
 }
 
 func (p *parser) time(row []string) (time.Duration, error) {
@@ -215,7 +196,6 @@ func (p *parser) end(row []string, which string, at time.Duration) (int, error) 
 		return platform, nil
 	}
 	p.places[platform] = place{at, position}
-	p.tally.Platform(platform)
 	return platform, p.builder.Position(at, platform, position)
 }
 

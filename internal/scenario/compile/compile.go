@@ -46,22 +46,22 @@ type Open func(v1alpha1.ScenarioSource) ([]byte, error)
 // unless ctx has ended or w fails. Errors about a file name the file and the line. Compile does not accept
 // a compiled scenario (field compiled).
 func Compile(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, w io.Writer) (Result, error) {
-	c, err := newCompilation(ctx, spec, open)
-	if err != nil {
-		return Result{}, err
-	}
-	result, err := c.compile(w)
-	if ctx.Err() != nil { // in place of any resulting error
-		err = ctx.Err()
-	}
-	return result, err
+	return run(ctx, spec, open, func(c *compilation) (Result, error) { return c.compile(w) })
 }
 
-func newCompilation(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open) (*compilation, error) {
+// run checks a spec and does a part of its compilation.
+func run[T any](ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, do func(c *compilation) (T, error)) (result T, err error) {
 	if spec.Compiled != "" {
-		return nil, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
+		return result, fmt.Errorf("the scenario is compiled already, as %s: there is nothing to compile", spec.Compiled)
 	}
-	return &compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}}, Check(&spec)
+	if err := Check(&spec); err != nil {
+		return result, err
+	}
+	done, err := do(&compilation{ctx: ctx, spec: spec, open: open, unknown: map[string]int64{}})
+	if ctx.Err() != nil { // in place of any resulting error
+		return result, ctx.Err()
+	}
+	return done, err
 }
 
 func (c *compilation) compile(w io.Writer) (Result, error) {
@@ -79,15 +79,7 @@ func (c *compilation) compile(w io.Writer) (Result, error) {
 // Positions returns the content of a spec without the pathloss of its propagation, which takes a fraction of the time that Compile does.
 // It is in a file that vanishes when the scenario is no longer used.
 func Positions(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open) (*scenario.Scenario, error) {
-	c, err := newCompilation(ctx, spec, open)
-	if err != nil {
-		return nil, err
-	}
-	s, err := c.positions()
-	if ctx.Err() != nil { // in place of any resulting error
-		return nil, ctx.Err()
-	}
-	return s, err
+	return run(ctx, spec, open, (*compilation).positions)
 }
 
 func (c *compilation) positions() (*scenario.Scenario, error) {
@@ -96,7 +88,7 @@ func (c *compilation) positions() (*scenario.Scenario, error) {
 	if err := c.read(b); err != nil {
 		return nil, err
 	}
-	file, err := temporary()
+	file, err := scenario.UnnamedFile()
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +223,7 @@ func (r *contextReader) Read(p []byte) (int, error) {
 
 // finish writes the scenario and fills in the result.
 func (c *compilation) finish(b *scenario.Builder, w io.Writer) (Result, error) {
-	file, err := temporary()
+	file, err := scenario.UnnamedFile()
 	if err != nil {
 		return Result{}, err
 	}
@@ -304,18 +296,6 @@ func apiDuration(d time.Duration) v1alpha1.Duration {
 		text = strings.TrimSuffix(text, "0m")
 	}
 	return v1alpha1.Duration(text)
-}
-
-// temporary returns a file without a name, so that it vanishes however the program ends.
-func temporary() (*os.File, error) {
-	file, err := os.CreateTemp("", "scenario-*")
-	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(file.Name()); err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 func opened(file *os.File) (*scenario.Scenario, error) {

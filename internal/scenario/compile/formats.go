@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path"
+	"slices"
 	"strings"
 
 	"vignette.dev/vignette/internal/scenario"
@@ -47,11 +48,11 @@ var formats = []format{
 }
 
 func readEEL(r io.Reader, f *file, b *scenario.Builder) (scenario.Report, error) {
-	return eel.Read(r, f.name(), b, eel.Options{})
+	return eel.Read(r, f.name(), b)
 }
 
 func readPairs(r io.Reader, f *file, b *scenario.Builder) (scenario.Report, error) {
-	return anglovacsv.Read(r, f.name(), b, anglovacsv.Options{OriginSeconds: f.originSeconds})
+	return scenario.Report{}, anglovacsv.Read(r, f.name(), b, f.originSeconds)
 }
 
 // formatOf returns the format of a name.
@@ -76,10 +77,8 @@ func FormatNames() (names []string) {
 func FormatOfFile(name string) v1alpha1.ScenarioFormat {
 	ending := path.Ext(strings.TrimSuffix(strings.ToLower(name), ".gz"))
 	for _, f := range formats {
-		for _, e := range f.endings {
-			if e == ending {
-				return f.name
-			}
+		if slices.Contains(f.endings, ending) {
+			return f.name
 		}
 	}
 	return ""

@@ -44,15 +44,7 @@ type Prepared struct {
 
 // Prepare reads the sources of a spec into a store. Errors are as those of Compile.
 func Prepare(ctx context.Context, spec v1alpha1.ScenarioSpec, open Open, store Store) (*Prepared, error) {
-	c, err := newCompilation(ctx, spec, open)
-	if err != nil {
-		return nil, err
-	}
-	p, err := c.prepare(store)
-	if ctx.Err() != nil { // in place of any resulting error
-		return nil, ctx.Err()
-	}
-	return p, err
+	return run(ctx, spec, open, func(c *compilation) (*Prepared, error) { return c.prepare(store) })
 }
 
 func (c *compilation) prepare(store Store) (p *Prepared, err error) {

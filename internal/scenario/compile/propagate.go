@@ -34,7 +34,7 @@ const (
 
 // propagate adds the builder's positions to another builder, with the pathloss between them.
 func (c *compilation) propagate(b *scenario.Builder, w io.Writer) (Result, error) {
-	file, err := temporary()
+	file, err := scenario.UnnamedFile()
 	if err != nil {
 		return Result{}, err
 	}

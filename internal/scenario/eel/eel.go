@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,11 +32,8 @@ import (
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
 
-// Options are the options of Read. There are none yet.
-type Options struct{}
-
 // Read reads a file into a builder. Errors about the file contain its name, and are *scenario.SyntaxError.
-func Read(r io.Reader, name string, b *scenario.Builder, _ Options) (scenario.Report, error) {
+func Read(r io.Reader, name string, b *scenario.Builder) (scenario.Report, error) {
 	p := parser{builder: b}
 	if err := reading.EachLine(r, name, func(line []byte, _ int) error { return p.sentence(line) }); err != nil {
 		return scenario.Report{}, err
@@ -68,7 +66,7 @@ var loaders = map[string]func(p *parser, arguments [][]byte) error{
 
 func (p *parser) sentence(line []byte) error {
 	line, _, _ = bytes.Cut(line, []byte("#"))
-	p.words = split(p.words[:0], line)
+	p.words = slices.AppendSeq(p.words[:0], bytes.FieldsFuncSeq(line, func(c rune) bool { return c == ' ' || c == '\t' || c == '\r' }))
 	if len(p.words) == 0 {
 		return nil
 	}
@@ -101,28 +99,7 @@ func (p *parser) sentence(line []byte) error {
 	if err := load(p, p.words[3:]); err != nil {
 		return fmt.Errorf("%s: %w", keyword, err)
 	}
-	p.tally.Platform(platform)
-	p.tally.Sentence(at)
 	return nil
-}
-
-// split splits a line at white space.
-func split(words [][]byte, line []byte) [][]byte {
-	start := -1
-	for i, c := range line {
-		space := c == ' ' || c == '\t' || c == '\r'
-		if space && start >= 0 {
-			words = append(words, line[start:i])
-			start = -1
-		}
-		if !space && start < 0 {
-			start = i
-		}
-	}
-	if start >= 0 {
-		words = append(words, line[start:])
-	}
-	return words
 }
 
 // parseTime parses seconds. EMANE's tools write -Inf for initial conditions.
@@ -134,22 +111,14 @@ func parseTime(text []byte) (time.Duration, error) {
 }
 
 // list returns the separated parts of a word.
-func (p *parser) list(word []byte, separator byte) [][]byte {
-	p.fields = p.fields[:0]
-	for {
-		i := bytes.IndexByte(word, separator)
-		if i < 0 {
-			p.fields = append(p.fields, word)
-			return p.fields
-		}
-		p.fields = append(p.fields, word[:i])
-		word = word[i+1:]
-	}
+func (p *parser) list(word []byte, separator string) [][]byte {
+	p.fields = slices.AppendSeq(p.fields[:0], bytes.SplitSeq(word, []byte(separator)))
+	return p.fields
 }
 
 // three parses three numbers and returns the words after them.
 func (p *parser) three(word []byte, names [3]string) (v [3]float64, rest [][]byte, err error) {
-	fields := p.list(word, ',')
+	fields := p.list(word, ",")
 	if len(fields) < 3 {
 		return v, nil, fmt.Errorf("%q has %d values: want %s", reading.Short(word), len(fields), strings.Join(names[:], ","))
 	}
@@ -201,20 +170,11 @@ func (p *parser) posture(arguments [][]byte, names [3]string, units ...string) (
 	}
 	v, rest, err := p.three(arguments[0], names)
 	for _, word := range rest {
-		if !contains(units, word) {
+		if !slices.Contains(units, string(word)) {
 			return v, fmt.Errorf("after %s comes %q: want one of %s, or nothing", names[2], reading.Short(word), strings.Join(units, ", "))
 		}
 	}
 	return v, err
-}
-
-func contains(list []string, word []byte) bool {
-	for _, s := range list {
-		if s == string(word) {
-			return true
-		}
-	}
-	return false
 }
 
 func (p *parser) antennaProfile(arguments [][]byte) error {
@@ -239,16 +199,12 @@ func (p *parser) peer(field []byte) (int, error) {
 	if !ok {
 		return 0, fmt.Errorf("the other platform is %q: want nem:NUMBER", reading.Short(field))
 	}
-	peer, err := reading.Platform(number)
-	if err == nil {
-		p.tally.Platform(peer)
-	}
-	return peer, err
+	return reading.Platform(number)
 }
 
 func (p *parser) pathloss(arguments [][]byte) error {
 	for _, argument := range arguments {
-		fields := p.list(argument, ',')
+		fields := p.list(argument, ",")
 		if len(fields) != 2 && len(fields) != 3 {
 			return fmt.Errorf("%q has %d values: want nem:B,dB or nem:B,dB,dB", reading.Short(argument), len(fields))
 		}
@@ -296,7 +252,7 @@ func (p *parser) pathlossEx(arguments [][]byte) error {
 }
 
 func (p *parser) pathlossAt(peer int, entry []byte) error {
-	fields := p.list(entry, ':')
+	fields := p.list(entry, ":")
 	if len(fields) != 2 && len(fields) != 3 {
 		return fmt.Errorf("%q has %d values: want hertz:dB or hertz:dB:dB", reading.Short(entry), len(fields))
 	}
@@ -316,7 +272,7 @@ func (p *parser) pathlossAt(peer int, entry []byte) error {
 
 func (p *parser) commEffect(arguments [][]byte) error {
 	for _, argument := range arguments {
-		fields := p.list(argument, ',')
+		fields := p.list(argument, ",")
 		if len(fields) != 7 {
 			return fmt.Errorf("%q has %d values: want nem:B,latency,jitter,loss,duplication,unicast,broadcast", reading.Short(argument), len(fields))
 		}
@@ -361,7 +317,7 @@ func parseCommEffect(fields [][]byte) (e scenario.CommEffect, err error) {
 
 func (p *parser) fadingSelection(arguments [][]byte) error {
 	for _, argument := range arguments {
-		fields := p.list(argument, ',')
+		fields := p.list(argument, ",")
 		if len(fields) != 2 {
 			return fmt.Errorf("%q has %d values: want nem:B,none|nakagami|lognormal", reading.Short(argument), len(fields))
 		}

@@ -51,8 +51,8 @@ func at(t *testing.T, s *scenario.Scenario, seconds float64, platform int) geo.P
 
 func TestPlatformsMoveEvenlyBetweenThePointsOfASegment(t *testing.T) {
 	s, report := readertest.Compile(t, twoTracks, with(0, tracks.Rules{}))
-	if !slices.Equal(report.Platforms, []int{7, 9}) || report.Sentences != 5 || report.Last != 20*time.Second {
-		t.Errorf("report is %+v", report)
+	if !slices.Equal(s.Platforms(), []int{7, 9}) || s.Duration() != 20*time.Second {
+		t.Errorf("platforms are %v, up to %s", s.Platforms(), s.Duration())
 	}
 	if want := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC); !report.Origin.Equal(want) {
 		t.Errorf("origin is %s: want %s", report.Origin, want)
@@ -152,8 +152,8 @@ func TestPointsBetweenThoseWithTimesAreReachedEvenly(t *testing.T) {
 
 func TestARouteBesideTracksIsPassedOver(t *testing.T) {
 	file := strings.Replace(twoTracks, "</gpx>", strings.TrimPrefix(route, "<gpx>"), 1)
-	_, report := readertest.Compile(t, file, with(0, tracks.Rules{Pace: tracks.Pace{MetresPerSecond: 1}}))
-	if !slices.Equal(report.Platforms, []int{7, 9}) || report.Unknown["rte"] != 1 {
+	s, report := readertest.Compile(t, file, with(0, tracks.Rules{Pace: tracks.Pace{MetresPerSecond: 1}}))
+	if !slices.Equal(s.Platforms(), []int{7, 9}) || report.Unknown["rte"] != 1 {
 		t.Errorf("report is %+v", report)
 	}
 }

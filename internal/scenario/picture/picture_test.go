@@ -19,7 +19,7 @@ import (
 // chain returns a scenario of four platforms that drive apart.
 func chain(t *testing.T, positions, pathloss bool) *scenario.Scenario {
 	t.Helper()
-	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
+	b := scenario.NewBuilder(scenario.Options{})
 	frame := geo.NewFrame(geo.Position{Latitude: 58.2, Longitude: 7.97})
 	for second := range 121 {
 		at := time.Duration(second) * time.Second

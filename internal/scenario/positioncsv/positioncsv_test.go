@@ -145,9 +145,9 @@ func TestRowsWithoutTimesAreReachedAtAPace(t *testing.T) {
 }
 
 func TestLinesOfMGENWithoutPositionAreCounted(t *testing.T) {
-	_, report := readertest.Compile(t, "12:00:00.0 LISTEN proto>UDP port>5000\n12:00:01.0 RECV flow>1 gps>INVALID,999,999,-999\n", with(options{}))
-	if report.Unknown["MGEN LISTEN without gps"] != 1 || report.Unknown["MGEN gps INVALID"] != 1 || report.Sentences != 0 {
-		t.Errorf("report is %+v", report)
+	s, report := readertest.Compile(t, "12:00:00.0 LISTEN proto>UDP port>5000\n12:00:01.0 RECV flow>1 gps>INVALID,999,999,-999\n", with(options{}))
+	if report.Unknown["MGEN LISTEN without gps"] != 1 || report.Unknown["MGEN gps INVALID"] != 1 || len(s.Platforms()) != 0 {
+		t.Errorf("platforms are %v, report %+v", s.Platforms(), report)
 	}
 }
 

@@ -59,8 +59,8 @@ func TestVehiclesAndPersonsMove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, report := readertest.Compile(t, c.file, with(c.plane))
-			if !slices.Equal(s.Platforms(), []int{1, 2}) || report.Sentences != 3 {
-				t.Fatalf("platforms are %v, report %+v", s.Platforms(), report)
+			if !slices.Equal(s.Platforms(), []int{1, 2}) {
+				t.Fatalf("platforms are %v", s.Platforms())
 			}
 			i := 1
 			if first, _ := readertest.Positions(t, s, 1, 2); first[0].Latitude > 58.05 {

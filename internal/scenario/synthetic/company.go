@@ -159,12 +159,7 @@ func (c *company) adjust() {
 
 // halted reports whether no platoon is on a leg.
 func (c *company) halted() bool {
-	for _, k := range c.current {
-		if c.phases[k].from != c.phases[k].to {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.current, func(k int) bool { return c.phases[k].from != c.phases[k].to })
 }
 
 // next returns a vehicle's next place.

@@ -17,7 +17,7 @@ import (
 // compiled returns the compiled scenario of a movement.
 func compiled(t *testing.T, parameters v1alpha1.SyntheticMovement) (*scenario.Scenario, string) {
 	t.Helper()
-	b := scenario.NewBuilder(scenario.Options{Sorted: true, TemporaryFolder: t.TempDir()})
+	b := scenario.NewBuilder(scenario.Options{Sorted: true})
 	if err := Generate(t.Context(), parameters, b); err != nil {
 		t.Fatal(err)
 	}

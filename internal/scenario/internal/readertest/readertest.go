@@ -64,7 +64,7 @@ func Places(t testing.TB, s *scenario.Scenario, places ...Place) {
 // Compile compiles a file, and fails the test if the reader refuses it.
 func Compile(t testing.TB, file string, read Read) (*scenario.Scenario, scenario.Report) {
 	t.Helper()
-	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
+	b := scenario.NewBuilder(scenario.Options{})
 	report, err := read([]byte(file), b)
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func Same(t *testing.T, file string, read Read, written map[string]string) {
 
 func digest(t *testing.T, file string, read Read) string {
 	t.Helper()
-	b := scenario.NewBuilder(scenario.Options{TemporaryFolder: t.TempDir()})
+	b := scenario.NewBuilder(scenario.Options{})
 	if _, err := read([]byte(file), b); err != nil {
 		t.Fatal(err)
 	}

@@ -121,19 +121,9 @@ func Short(text []byte) string {
 
 // Tally collects the report on a file.
 type Tally struct {
-	report    scenario.Report
-	platforms [scenario.MaxPlatform + 1]bool
-	warned    map[string]bool
+	report scenario.Report
+	warned map[string]bool
 }
-
-// Sentence counts a known sentence.
-func (t *Tally) Sentence(at time.Duration) {
-	t.report.Sentences++
-	t.report.Last = max(t.report.Last, at)
-}
-
-// Platform adds a platform in the file.
-func (t *Tally) Platform(platform int) { t.platforms[platform] = true }
 
 // Unknown counts an unknown sentence of a kind.
 func (t *Tally) Unknown(kind string) { t.UnknownTimes(kind, 1) }
@@ -177,17 +167,5 @@ func (t *Tally) Warn(warning string) {
 // Origin sets the origin of absolute times.
 func (t *Tally) Origin(origin time.Time) { t.report.Origin = origin }
 
-// OriginSeconds sets the seconds subtracted from all times.
-func (t *Tally) OriginSeconds(seconds float64) { t.report.OriginSeconds = seconds }
-
 // Report returns the report on the file.
-func (t *Tally) Report() scenario.Report {
-	r := t.report
-	r.Platforms = nil
-	for platform, met := range t.platforms {
-		if met {
-			r.Platforms = append(r.Platforms, platform)
-		}
-	}
-	return r
-}
+func (t *Tally) Report() scenario.Report { return t.report }

@@ -98,9 +98,7 @@ func (p *placed) span() scenario.Span {
 // Put puts the tracks of all of a scenario's files into a builder. Errors about a file are *scenario.SyntaxError.
 func Put(b *scenario.Builder, sources []Source, rules Rules) (scenario.Report, error) {
 	p := &putter{builder: b, rules: rules}
-	if p.rules.Step == 0 {
-		p.rules.Step = time.Second
-	}
+	p.rules.Step = cmp.Or(p.rules.Step, time.Second)
 	for i := range sources {
 		p.take(&sources[i])
 	}
@@ -298,7 +296,6 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 	if err := p.builder.Ended(); err != nil {
 		return err
 	}
-	p.tally.Platform(t.number)
 	for _, segment := range t.Segments {
 		for i := range segment {
 			if err := p.move(t, &segment[i]); err != nil {
@@ -353,7 +350,6 @@ func (p *putter) move(t *placed, point *Point) error {
 		return t.source.errorf(point.Line, "the point is %s after the scenario's start: want at most a year, by a common start of all tracks (tracks.align, --align) or a part of the file",
 			point.At.Round(time.Second))
 	}
-	p.tally.Sentence(point.At)
 	return nil
 }
 
