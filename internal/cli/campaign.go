@@ -50,16 +50,12 @@ func newCampaignList(t *target) *cobra.Command {
 		Long: "list shows the campaigns of a namespace: their phase, how many of their runs are done, when the round under way will end\n" +
 			"and the next one begins.",
 		Example: "  vignette campaign list\n  vignette campaign list --all-namespaces",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, _ []string) error {
 			if all {
 				c.namespace = ""
 			}
 			return c.listCampaigns(cmd.Context(), cmd.OutOrStdout(), time.Now())
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the campaigns of all namespaces")
 	return cmd
@@ -147,13 +143,9 @@ func newCampaignSuspend(t *target, suspend bool) *cobra.Command {
 		Long: "resume lets a suspended campaign start further runs, and its schedule further rounds.\n" +
 			"If a GitOps tool applies the campaign's file, remove suspend: true from the file instead.",
 		Example: "  vignette campaign resume e4-s1",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			return c.suspend(cmd.Context(), args[0], suspend, cmd.OutOrStdout())
-		},
+		}),
 	}
 	if suspend {
 		cmd.Use, cmd.Short = "suspend NAME", "Start no further runs of a campaign"

@@ -157,13 +157,8 @@ func (f *runFigures) record() []string {
 	if f == nil {
 		return make([]string, 11)
 	}
-	record := []string{count(f.sent), count(f.offered), count(f.expected), count(f.received), count(f.lost), "", "", strconv.Itoa(f.warnings), strconv.Itoa(f.gaps), "", f.offBy}
-	if f.deliveredPercent != nil {
-		record[5] = plainNumber(*f.deliveredPercent)
-	}
-	if f.medianDelaySeconds != nil {
-		record[6] = plainNumber(*f.medianDelaySeconds)
-	}
+	record := []string{count(f.sent), count(f.offered), count(f.expected), count(f.received), count(f.lost),
+		plainNumberOf(f.deliveredPercent), plainNumberOf(f.medianDelaySeconds), strconv.Itoa(f.warnings), strconv.Itoa(f.gaps), "", f.offBy}
 	if f.keptUp != nil {
 		record[9] = strconv.FormatBool(*f.keptUp)
 	}
@@ -172,16 +167,17 @@ func (f *runFigures) record() []string {
 
 // newer figures, whose columns come last, in plain digits; empty if they are unknown.
 func (f *runFigures) newer() []string {
-	record := make([]string, 3)
 	if f == nil {
-		return record
+		return make([]string, 3)
 	}
-	for i, figure := range []*float64{f.meanDelaySeconds, f.receiptPercent, f.meanResponseSeconds} {
-		if figure != nil {
-			record[i] = plainNumber(*figure)
-		}
+	return []string{plainNumberOf(f.meanDelaySeconds), plainNumberOf(f.receiptPercent), plainNumberOf(f.meanResponseSeconds)}
+}
+
+func plainNumberOf(v *float64) string {
+	if v == nil {
+		return ""
 	}
-	return record
+	return plainNumber(*v)
 }
 
 // plainNumber has plain digits; empty if it is unknown.

@@ -72,9 +72,7 @@ func (c *cluster) campaignResults(ctx context.Context, name string, o campaignRe
 	}
 	switch {
 	case o.output == "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r.document())
+		return writeJSON(out, r.document())
 	case o.output == "csv" && o.runs:
 		return writeCSV(out, r.runRecords())
 	case o.output == "csv":
@@ -86,6 +84,12 @@ func (c *cluster) campaignResults(ctx context.Context, name string, o campaignRe
 	}
 	_, err = io.WriteString(out, r.title()+"\n\n"+rows.String()+r.footnotes(!o.runs))
 	return err
+}
+
+func writeJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
 }
 
 func writeCSV(out io.Writer, records [][]string) error {

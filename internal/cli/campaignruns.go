@@ -71,8 +71,7 @@ type roundOptions struct {
 func (o *roundOptions) addFlags(cmd *cobra.Command) {
 	cmd.Flags().Int64Var(&o.round, "round", 0, "`number` of the round (default: the one under way, or the last)")
 	cmd.Flags().StringSliceVar(&o.where, "where", nil, "only points with this `axis=level`; of several of one axis, any")
-	complete(cmd, "round", cobra.NoFileCompletions)
-	complete(cmd, "where", cobra.NoFileCompletions)
+	noCompletion(cmd, "round", "where")
 }
 
 // readRound returns the selected runs of a round. Those of the round under way come from the campaign's status, others, and those

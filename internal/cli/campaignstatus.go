@@ -21,11 +21,7 @@ func newCampaignStatus(t *target) *cobra.Command {
 			"figures as they come, until the campaign ends; the exit code is 1 if it failed. Ctrl-C ends the watching only.",
 		Example: "  vignette campaign status e4-s1\n" +
 			"  vignette campaign status e4-s1 --watch",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			camp, err := c.campaign(cmd.Context(), args[0])
 			if err != nil {
 				return err
@@ -35,7 +31,7 @@ func newCampaignStatus(t *target) *cobra.Command {
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), campaignDescription(camp, time.Now()))
 			return err
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show the progress of points and runs until the end")
 	return cmd

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strconv"
@@ -42,9 +41,7 @@ func newCapacity(t *target) *cobra.Command {
 			}
 			report := capacity.Of(seen)
 			if output == "json" {
-				encoder := json.NewEncoder(cmd.OutOrStdout())
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(report)
+				return writeJSON(cmd.OutOrStdout(), report)
 			}
 			_, err = io.WriteString(cmd.OutOrStdout(), capacityText(report, time.Now()))
 			return err

@@ -101,7 +101,7 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 	}
 	target.addFlags(root.PersistentFlags())
 	complete(root, "namespace", target.completeNamespace)
-	complete(root, "context", cobra.NoFileCompletions)
+	noCompletion(root, "context")
 	complete(root, "platform-namespace", target.completeNamespace)
 	root.AddCommand(endOnInterrupt(newValidate()), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
 		newShell(target), newConsole(target), newSSH(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newCompare(target), newCampaign(target), newCapacity(target), newUI(target, version), newDoctor(target, version), newVersion(version))

@@ -73,17 +73,12 @@ func (r *rerun) readRun(ctx context.Context, run string) error {
 }
 
 // unmarked is the YAML of the objects, the scenario first, without what ties them to the run or to its namespace.
-func (r *rerun) unmarked() (all []byte, err error) {
+func (r *rerun) unmarked() ([]byte, error) {
 	r.experiment.Namespace = ""
 	if r.scenario != nil {
 		r.scenario.Namespace = ""
-		if all, err = manifestOf("Scenario", r.scenario, nil); err != nil {
-			return nil, err
-		}
-		all = append(all, "---\n"...)
 	}
-	text, err := manifestOf("Experiment", r.experiment, r.spec)
-	return append(all, text...), err
+	return r.manifests(r.spec)
 }
 
 // words on what is not repeated, and on what differs.

@@ -75,7 +75,7 @@ func newCompare(t *target) *cobra.Command {
 	})
 	complete(cmd, "output", cobra.FixedCompletions(comparisonOutputs, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "by", cobra.FixedCompletions([]string{"run"}, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "uid", cobra.NoFileCompletions)
+	noCompletion(cmd, "uid")
 	return cmd
 }
 

@@ -24,6 +24,13 @@ func complete(cmd *cobra.Command, flag string, values cobra.CompletionFunc) {
 	}
 }
 
+// noCompletion completes nothing for the values of flags.
+func noCompletion(cmd *cobra.Command, flags ...string) {
+	for _, flag := range flags {
+		complete(cmd, flag, cobra.NoFileCompletions)
+	}
+}
+
 // completeYAML offers YAML files.
 func completeYAML(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt

@@ -28,13 +28,9 @@ func newConsole(t *target) *cobra.Command {
 			"  vignette console veh-1 > boot.log",
 		Args:              oneArgument("a NODE"),
 		ValidArgsFunction: t.completeMachine(&experiment),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			return c.console(cmd.Context(), experiment, args[0], rawStreams(cmd))
-		},
+		}),
 	}
 	t.experimentFlag(cmd, &experiment)
 	return cmd

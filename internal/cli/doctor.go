@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -74,9 +73,7 @@ func (t *target) diagnose(cmd *cobra.Command, local bool, version string) (docto
 
 func printDiagnosis(out io.Writer, report doctor.Report, form string) error {
 	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report)
+		return writeJSON(out, report)
 	}
 	_, err := io.WriteString(out, diagnosisText(report))
 	return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"archive/tar"
+	"cmp"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
@@ -56,9 +57,7 @@ func (c *cluster) download(ctx context.Context, name, uid, destination string, s
 	if len(d.files) == 0 {
 		return fmt.Errorf("run %s has no such files: vignette results -n %s %s --files lists those it has", uid, c.namespace, name)
 	}
-	if destination == "" {
-		destination = runapi.FolderName(name, uid)
-	}
+	destination = cmp.Or(destination, runapi.FolderName(name, uid))
 	if !d.sealed {
 		fmt.Fprintf(notes, "%s is under way: these are its present files, which cannot be verified yet\n", name)
 	}

@@ -28,14 +28,7 @@ func newFollower(ctx context.Context, c *cluster, uid, path string, offset int64
 	return &follower{
 		offset: offset, note: note,
 		open: func(offset int64) (io.ReadCloser, error) { return c.archive.Follow(ctx, uid, path, offset) },
-		wait: func() error {
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(retryInterval):
-				return nil
-			}
-		},
+		wait: func() error { return pause(ctx, retryInterval) },
 	}
 }
 

@@ -72,10 +72,7 @@ func newLogs(t *target) *cobra.Command {
 	flags.DurationVar(&o.since, "since", 0, "only events of this last `duration`; for the streams messages and agent, whose lines have times")
 	flags.BoolVar(&o.raw, "raw", false, "write lines as the apps wrote them, with control characters")
 	flags.IntVar(&o.tail, "tail", -1, "only the last `lines` of each file")
-	complete(cmd, "uid", cobra.NoFileCompletions)
-	complete(cmd, "instance", cobra.NoFileCompletions)
-	complete(cmd, "since", cobra.NoFileCompletions)
-	complete(cmd, "tail", cobra.NoFileCompletions)
+	noCompletion(cmd, "uid", "instance", "since", "tail")
 	complete(cmd, "stream", cobra.FixedCompletions(streamNames, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

@@ -88,10 +88,8 @@ func (c *cluster) machineUp(ctx context.Context, experiment, node, command strin
 		if !waits {
 			fmt.Fprintf(notes, "The virtual machine of node %s does not run yet: waiting (Ctrl-C leaves).\n", node)
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, bootInterval) != nil {
 			return nil, exit(exitDetached)
-		case <-time.After(bootInterval):
 		}
 	}
 }

@@ -90,7 +90,7 @@ func newReport(t *target) *cobra.Command {
 	}
 	o.addFlags(cmd, "NAME-report.html")
 	cmd.Flags().StringVar(&o.uid, "uid", "", "`UID` of the run, if the name has several")
-	complete(cmd, "uid", cobra.NoFileCompletions)
+	noCompletion(cmd, "uid")
 	return cmd
 }
 

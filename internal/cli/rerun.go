@@ -85,9 +85,7 @@ func newRerun(t *target) *cobra.Command {
 	flags.BoolVar(&o.dryRun, "dry-run", false, "compare everything and print the new objects, and create nothing")
 	flags.BoolVarP(&o.watch, "watch", "w", false, "follow the experiment to its end, or a live cluster until it is up")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
-	complete(cmd, "uid", cobra.NoFileCompletions)
-	complete(cmd, "name", cobra.NoFileCompletions)
-	complete(cmd, "set", cobra.NoFileCompletions)
+	noCompletion(cmd, "uid", "name", "set")
 	complete(cmd, "images", cobra.FixedCompletions(imageForms, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "allow-different", cobra.FixedCompletions(inputs, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
@@ -340,15 +338,18 @@ func (r *rerun) yaml() ([]byte, error) {
 	if r.run, err = origin.Mark(r.experiment, about, r.spec, r.changed); err != nil {
 		return nil, err
 	}
-	var all []byte
+	return r.manifests(r.changed)
+}
+
+// manifests of the scenario, if there is one, and of the experiment with a spec.
+func (r *rerun) manifests(spec map[string]any) (all []byte, err error) {
 	if r.scenario != nil {
-		text, err := manifestOf("Scenario", r.scenario, nil)
-		if err != nil {
+		if all, err = manifestOf("Scenario", r.scenario, nil); err != nil {
 			return nil, err
 		}
-		all = append(text, "---\n"...)
+		all = append(all, "---\n"...)
 	}
-	text, err := manifestOf("Experiment", r.experiment, r.changed)
+	text, err := manifestOf("Experiment", r.experiment, spec)
 	return append(all, text...), err
 }
 

@@ -80,7 +80,7 @@ func newResults(t *target) *cobra.Command {
 	})
 	complete(cmd, "output", cobra.FixedCompletions(resultForms, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "table", cobra.FixedCompletions(csvTables, cobra.ShellCompDirectiveNoFileComp))
-	complete(cmd, "uid", cobra.NoFileCompletions)
+	noCompletion(cmd, "uid")
 	for _, flag := range []string{"only", "without"} {
 		complete(cmd, flag, cobra.FixedCompletions(runapi.FileKinds, cobra.ShellCompDirectiveNoFileComp))
 	}

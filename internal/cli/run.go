@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +32,7 @@ func newRun(t *target) *cobra.Command {
 		Args:              oneArgument("the FILE of an experiment or a campaign"),
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := readFile(args[0], cmd.InOrStdin())
+			text, err := validate.ReadFile(args[0], cmd.InOrStdin())
 			if err != nil {
 				return err
 			}
@@ -82,13 +81,6 @@ func followHint(e *v1alpha1.Experiment) string {
 
 func followCampaignHint(camp *v1alpha1.Campaign) string {
 	return fmt.Sprintf("Follow it: vignette campaign status -n %[1]s %[2]s; results so far: vignette campaign results -n %[1]s %[2]s\n", camp.Namespace, camp.Name)
-}
-
-func readFile(name string, stdin io.Reader) ([]byte, error) {
-	if name == validate.Stdin {
-		return io.ReadAll(stdin)
-	}
-	return os.ReadFile(name)
 }
 
 // validateFile refuses what the API server would refuse, before anything is created.

@@ -91,9 +91,7 @@ func newInspect() *cobra.Command {
 	flags.DurationVar(&o.every, "every", 0, "`time` between two lines of the table (default: a tenth of the duration)")
 	flags.StringVarP(&o.picture, "output", "o", "", "draw the scenario into this `file`, as SVG")
 	flags.DurationVar(&o.at, "at", 0, "`moment` of the picture's map")
-	for _, flag := range []string{"limit", "every", "at"} {
-		complete(cmd, flag, cobra.NoFileCompletions)
-	}
+	noCompletion(cmd, "limit", "every", "at")
 	complete(cmd, "output", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"svg"}, cobra.ShellCompDirectiveFilterFileExt
 	})
@@ -259,15 +257,11 @@ func newPush(t *target) *cobra.Command {
 			"  vignette scenario push locations.eel pathloss.eel",
 		Args:              atLeastOneFile,
 		ValidArgsFunction: completeScenario,
-		RunE: func(cmd *cobra.Command, files []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, files []string) error {
 			return withScenario(cmd.Context(), files, o, func(compiled *compiledScenario) error {
 				return t.explainPush(c.push(cmd.Context(), compiled, cmd.OutOrStdout(), cmd.ErrOrStderr()))
 			})
-		},
+		}),
 	}
 	o.addFlags(cmd)
 	return cmd
@@ -361,9 +355,7 @@ func scenarioOf(files []string, o fileOptions) (spec v1alpha1.ScenarioSpec, open
 		if found == "" && o.format == "" {
 			return spec, nil, fmt.Errorf("%s: what is in it? Say --format %s", name, wording.Or(compile.FormatNames()))
 		}
-		if spec.Format == "" {
-			spec.Format = found
-		}
+		spec.Format = cmp.Or(spec.Format, found)
 		if o.format == "" && found != spec.Format {
 			return spec, nil, fmt.Errorf("%s is %s and %s is %s: files of one format make a scenario", files[0], spec.Format, name, found)
 		}

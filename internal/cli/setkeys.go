@@ -3,8 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -200,12 +198,7 @@ func readSchedule(c *v1alpha1.RadioChange) error {
 	if !named {
 		return nil
 	}
-	file, err := os.Open(name)
-	if err != nil {
-		return fmt.Errorf("schedule=@%s: %w", name, err)
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, mostScheduleBytes+1))
+	text, err := readAtMost(name, mostScheduleBytes+1)
 	switch {
 	case err != nil:
 		return fmt.Errorf("schedule=@%s: %w", name, err)

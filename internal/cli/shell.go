@@ -61,11 +61,7 @@ func newShell(t *target) *cobra.Command {
 			"  tar c config | vignette shell hq -- tar x -C /tmp",
 		Args:              shellArguments,
 		ValidArgsFunction: t.completeNode(&experiment, &ofEMANE),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			place := shellPlace{experiment, args[0], app, network, tools}
 			if ofEMANE {
 				return c.emaneShell(cmd.Context(), place, t.platform, args[1:], streams{cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()})
@@ -74,7 +70,7 @@ func newShell(t *target) *cobra.Command {
 				return fmt.Errorf("--network %s chooses the EMANE process: use it with --emane", network)
 			}
 			return c.shell(cmd.Context(), place, args[1:], rawStreams(cmd))
-		},
+		}),
 	}
 	t.experimentFlag(cmd, &experiment)
 	cmd.Flags().StringVar(&app, "app", "", "`APP` whose container is used (default: the first whose image may have a shell)")
@@ -338,10 +334,7 @@ func (s *windowSizes) Next() *remotecommand.TerminalSize {
 			s.last = now
 			return &now
 		}
-		select {
-		case <-s.ctx.Done():
-		case <-time.After(resizeInterval):
-		}
+		_ = pause(s.ctx, resizeInterval)
 	}
 	return nil
 }

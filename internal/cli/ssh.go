@@ -37,17 +37,13 @@ func newSSH(t *target) *cobra.Command {
 			"  scp -o ProxyCommand='vignette ssh --stdio %h' track.csv root@veh-1:",
 		Args:              shellArguments,
 		ValidArgsFunction: t.completeMachine(&o.experiment),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			s := rawStreams(cmd)
 			if o.stdio {
 				return c.sshStdio(cmd.Context(), args[0], o, s)
 			}
 			return c.ssh(cmd.Context(), args[0], args[1:], o, t, s)
-		},
+		}),
 	}
 	t.experimentFlag(cmd, &o.experiment)
 	flags := cmd.Flags()
@@ -55,8 +51,7 @@ func newSSH(t *target) *cobra.Command {
 	flags.StringVarP(&o.identity, "identity", "i", "", "`file` with the private key (default: what ssh and its agent have)")
 	flags.Uint16Var(&o.port, "port", 22, "TCP `port` of the guest's SSH server; others than 22 need managementNetwork: Open")
 	flags.BoolVar(&o.stdio, "stdio", false, "connect standard input and output to the port, for a ProxyCommand")
-	complete(cmd, "user", cobra.NoFileCompletions)
-	complete(cmd, "port", cobra.NoFileCompletions)
+	noCompletion(cmd, "user", "port")
 	complete(cmd, "identity", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return nil, cobra.ShellCompDirectiveDefault
 	})
@@ -104,10 +99,8 @@ func (c *cluster) portOnceOpen(ctx context.Context, m *machine, port uint16, not
 		if !waits {
 			fmt.Fprintf(notes, "Port %d of node %s is closed yet: waiting for up to %s (Ctrl-C leaves).\n", port, m.node.Name, portTimeout)
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, bootInterval) != nil {
 			return nil, exit(exitDetached)
-		case <-time.After(bootInterval):
 		}
 	}
 }

@@ -36,11 +36,7 @@ func newStatus(t *target) *cobra.Command {
 			"  vignette status --all-namespaces",
 		Args:              atMostOne("the NAME of an experiment"),
 		ValidArgsFunction: t.completeExperiment,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && follow {
 				e, err := c.experiment(cmd.Context(), args[0])
 				if err != nil {
@@ -58,7 +54,7 @@ func newStatus(t *target) *cobra.Command {
 				return c.watchStatus(cmd.Context(), &watchedNamespace{c: c}, manyInterval, cmd.OutOrStdout())
 			}
 			return c.list(cmd.Context(), cmd.OutOrStdout())
-		},
+		}),
 	}
 	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the experiments of all namespaces")
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "show live figures")

@@ -20,13 +20,9 @@ func newStop(t *target) *cobra.Command {
 			"  vignette stop -n team-nor quickstart",
 		Args:              oneArgument("the NAME of an experiment"),
 		ValidArgsFunction: t.completeExperiment,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			c, err := t.connect()
-			if err != nil {
-				return err
-			}
+		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			return c.stop(cmd.Context(), args[0], cmd.OutOrStdout())
-		},
+		}),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,6 +57,17 @@ func (t *target) contextName() string {
 		return ""
 	}
 	return config.CurrentContext
+}
+
+// run makes a command's function of one that works with the cluster.
+func (t *target) run(do func(c *cluster, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := t.connect()
+		if err != nil {
+			return err
+		}
+		return do(c, cmd, args)
+	}
 }
 
 func (t *target) connect() (*cluster, error) {

@@ -100,10 +100,8 @@ func (c *cluster) awaitToolbox(ctx context.Context, key client.ObjectKey, name, 
 				return err
 			}
 		}
-		select {
-		case <-ctx.Done():
+		if pause(ctx, toolboxPoll) != nil {
 			return context.Cause(ctx)
-		case <-time.After(toolboxPoll):
 		}
 	}
 }

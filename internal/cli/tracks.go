@@ -39,9 +39,7 @@ func (o *fileOptions) addFlags(cmd *cobra.Command) {
 	complete(cmd, "format", completeFormat)
 	complete(cmd, "align", cobra.FixedCompletions([]string{"AsDated", "Sources", "Tracks"}, cobra.ShellCompDirectiveNoFileComp))
 	complete(cmd, "y-axis", cobra.FixedCompletions([]string{"North", "South"}, cobra.ShellCompDirectiveNoFileComp))
-	for _, flag := range []string{"start", "speed", "duration", "origin", "unit"} {
-		complete(cmd, flag, cobra.NoFileCompletions)
-	}
+	noCompletion(cmd, "start", "speed", "duration", "origin", "unit")
 }
 
 // tracks as in a Scenario; nil without any flag.

@@ -56,7 +56,7 @@ func newUI(t *target, version string) *cobra.Command {
 	cmd.Flags().IntVar(&o.port, "port", 0, "TCP `port` on loopback (default: any that is free)")
 	cmd.Flags().BoolVar(&o.open, "open", false, "open it in the browser of BROWSER, or the system's")
 	cmd.Flags().StringVar(&o.mapFile, "map", "", "PMTiles `FILE` that maps show below terrain and tracks")
-	complete(cmd, "port", cobra.NoFileCompletions)
+	noCompletion(cmd, "port")
 	complete(cmd, "map", cobra.FixedCompletions([]string{"pmtiles"}, cobra.ShellCompDirectiveFilterFileExt))
 	return cmd
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -58,9 +57,7 @@ func newValidate() *cobra.Command {
 
 func printReport(out io.Writer, report validate.Report, form string) error {
 	if form == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(report.Summary())
+		return writeJSON(out, report.Summary())
 	}
 	for _, finding := range report.Findings {
 		fmt.Fprintln(out, finding)

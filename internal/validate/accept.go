@@ -73,9 +73,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 func (d *document) doubts(e *v1alpha1.Experiment, known surroundings, scenario *render.Scenario) (findings []Finding) {
 	t, _ := topology.Expand(&e.Spec) // it has no errors
 	for _, doubt := range render.SpecWarnings(render.Input{Experiment: e, Topology: t, Scripts: known.scripts}, render.WaveformsOf(&e.Spec, known.waveforms), scenario) {
-		f := d.finding(doubt.Field, doubt.Detail)
-		f.Warning = true
-		findings = append(findings, f)
+		findings = append(findings, d.warning(doubt.Field, doubt.Detail))
 	}
 	return findings
 }

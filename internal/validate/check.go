@@ -300,7 +300,5 @@ func there[V any](known map[string]V, name string) bool {
 
 // awaited warns of objects for which an experiment waits.
 func (d *document) awaited(path, what string) Finding {
-	f := d.finding(path, fmt.Sprintf("%s: until the cluster has it, the experiment waits with %s=False", what, v1alpha1.ConditionAccepted))
-	f.Warning = true
-	return f
+	return d.warning(path, fmt.Sprintf("%s: until the cluster has it, the experiment waits with %s=False", what, v1alpha1.ConditionAccepted))
 }

@@ -105,9 +105,8 @@ func twice(documents []*document) (findings []Finding) {
 		own := identity{group, d.kind, d.namespace(), name}
 		line, known := first[own]
 		if known && name != "" {
-			f := d.finding("metadata.name", fmt.Sprintf("%s/%s is in this file twice, first in line %d: kubectl apply makes one object of both", d.kind, name, line))
-			f.Warning = true
-			findings = append(findings, f)
+			findings = append(findings, d.warning("metadata.name",
+				fmt.Sprintf("%s/%s is in this file twice, first in line %d: kubectl apply makes one object of both", d.kind, name, line)))
 		} else {
 			first[own] = d.line("metadata.name")
 		}
@@ -173,22 +172,19 @@ func (d *document) checkKind(apiVersion string) []Finding {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	switch {
 	case (apiVersion == "" || d.kind == "") && d.otherTool() != "", group == "kustomize.config.k8s.io":
-		f := d.finding("", cmp.Or(d.otherTool(), toolFiles["kustomization.yaml"]))
-		f.Warning = true
-		return []Finding{f}
+		return []Finding{d.warning("", cmp.Or(d.otherTool(), toolFiles["kustomization.yaml"]))}
 	case apiVersion == "" || d.kind == "":
 		return []Finding{d.finding("", "needs apiVersion: vignette.dev/v1alpha1 and kind: Experiment, Campaign, Waveform, NodeTemplate, Scenario, LiveChange or Capture")}
 	case d.kind == "List" && group == "v1":
 		return []Finding{d.finding("items", "must be a list of objects, each with apiVersion, kind, metadata and spec")}
 	case group != "vignette.dev":
-		f := d.finding("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
+		f := d.warning("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
 		if d.kind == "ConfigMap" {
 			f.Message = "ConfigMap of v1 is not an object of vignette: only what objects in these files take from it is checked"
 		}
 		if err == nil {
 			f.Message += "; vignette's has apiVersion: " + definition.apiVersion()
 		}
-		f.Warning = true
 		return []Finding{f}
 	case err != nil:
 		return []Finding{d.finding("kind", fmt.Sprintf("%s is no kind of vignette: want Experiment, Campaign, Waveform, NodeTemplate, Scenario, LiveChange or Capture", d.kind))}
@@ -234,6 +230,12 @@ func (d *document) duplicates(node *yamlv3.Node, path string, depth int, finding
 // finding returns a finding about the field at a path.
 func (d *document) finding(path, message string) Finding {
 	return Finding{File: d.file, Line: d.line(path), Path: path, Message: message}
+}
+
+func (d *document) warning(path, message string) Finding {
+	f := d.finding(path, message)
+	f.Warning = true
+	return f
 }
 
 // line returns the line of the field at a path, or of the path's innermost existing part. The path names list entries

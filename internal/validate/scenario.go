@@ -159,9 +159,7 @@ func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents c
 
 func (d *document) warnings(texts []string) (findings []Finding) {
 	for _, text := range texts {
-		f := d.finding("spec", text)
-		f.Warning = true
-		findings = append(findings, f)
+		findings = append(findings, d.warning("spec", text))
 	}
 	return findings
 }
@@ -211,9 +209,7 @@ func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {
 // uncompiled says why a scenario is not compiled.
 func (d *document) uncompiled(ctx context.Context, err error) Finding {
 	if ctx.Err() != nil {
-		f := d.finding("spec", fmt.Sprintf("compiling the scenarios of these files takes more than %s: this one was not tried to the end", compilationTimeout))
-		f.Warning = true
-		return f
+		return d.warning("spec", fmt.Sprintf("compiling the scenarios of these files takes more than %s: this one was not tried to the end", compilationTimeout))
 	}
 	return d.finding("spec", err.Error()+": kubectl apply takes this, but the scenario would not be compiled")
 }

@@ -90,7 +90,7 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 		return report, err
 	}
 	for _, name := range names {
-		text, err := read(name, stdin)
+		text, err := ReadFile(name, stdin)
 		if err != nil {
 			return report, err
 		}
@@ -275,7 +275,8 @@ func inFolders(names []string) (files []string, err error) {
 	return files, nil
 }
 
-func read(name string, stdin io.Reader) ([]byte, error) {
+// ReadFile reads a file, or stdin for the name Stdin.
+func ReadFile(name string, stdin io.Reader) ([]byte, error) {
 	if name == Stdin {
 		return io.ReadAll(stdin)
 	}
