@@ -2,6 +2,7 @@ package decide
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,23 +107,9 @@ func (s *step) remainingTime(plan *matrix.Plan) time.Duration {
 		} else if run.Phase != v1alpha1.RunPending {
 			continue
 		}
-		*shortest(slots) += takes
+		slots[slices.Index(slots, slices.Min(slots))] += takes
 	}
-	longest := time.Duration(0)
-	for _, slot := range slots {
-		longest = max(longest, slot)
-	}
-	return longest
-}
-
-func shortest(slots []time.Duration) *time.Duration {
-	least := &slots[0]
-	for i := range slots {
-		if slots[i] < *least {
-			least = &slots[i]
-		}
-	}
-	return least
+	return slices.Max(slots)
 }
 
 // overhead is the mean time that succeeded runs took beyond their planned duration.

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 	_ "time/tzdata" // the operator's image has no time zones
@@ -16,10 +17,7 @@ const maxClockError = 24 * time.Hour
 
 // ParseSchedule reads a schedule and its time zone.
 func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
-	zone := s.TimeZone
-	if zone == "" {
-		zone = "Etc/UTC"
-	}
+	zone := cmp.Or(s.TimeZone, "Etc/UTC")
 	location, err := time.LoadLocation(zone)
 	if err != nil || zone == "Local" {
 		return nil, fmt.Errorf("spec.schedule.timeZone: %s is no IANA time zone such as Europe/Oslo", zone)

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,10 +64,7 @@ func Footprints(in Input) []*corev1.Pod {
 func launcherFootprint(in Input, node topology.Node) *corev1.Pod {
 	e, spec := in.Experiment, settingsOf(in, node)
 	p := &corev1.Pod{ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group))}
-	image := spec.Image
-	if image == "" {
-		image = in.Options.GuestImage
-	}
+	image := cmp.Or(spec.Image, in.Options.GuestImage)
 	p.Spec.InitContainers = []corev1.Container{{Name: GuestLogContainer, RestartPolicy: ptr.To(corev1.ContainerRestartPolicyAlways), Resources: requests("5m", "35M", "0")}}
 	compute := requests("0", "0", "50M")
 	compute.Requests[TunDevice] = resource.MustParse("1")

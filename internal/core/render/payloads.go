@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -44,18 +45,12 @@ func CheckEncodings(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 			continue
 		}
 		path := field.NewPath("spec", "apps").Index(i).Child("publisher")
-		kind := p.Payload
-		if kind == "" {
-			kind = encoding.GeoJSON
-		}
+		kind := cmp.Or(p.Payload, encoding.GeoJSON)
 		if p.Pattern != nil || !slices.Contains(encoding.Models(), kind) {
 			errs = append(errs, field.Forbidden(path, "encoding and compression are for payload geojson or nffi: other messages have one form"))
 			continue
 		}
-		used := string(p.Encoding)
-		if used == "" {
-			used = encoding.Encodings(kind)[0]
-		}
+		used := cmp.Or(string(p.Encoding), encoding.Encodings(kind)[0])
 		if err := encoding.Check(kind, used, string(p.Compression)); err != nil {
 			errs = append(errs, field.Invalid(path.Child("encoding"), used, plainWords(err)))
 		}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -85,15 +86,9 @@ func settings(in Input, given *v1alpha1.VirtualMachine) v1alpha1.VirtualMachine 
 	if template, known := in.Templates[settings.Template]; known {
 		settings = *settings.Over(&template)
 	}
-	if settings.Cores == 0 {
-		settings.Cores = v1alpha1.DefaultCores
-	}
-	if settings.Memory == "" {
-		settings.Memory = v1alpha1.DefaultMemory
-	}
-	if settings.DiskBus == "" {
-		settings.DiskBus = v1alpha1.DiskBusVirtio
-	}
+	settings.Cores = cmp.Or(settings.Cores, v1alpha1.DefaultCores)
+	settings.Memory = cmp.Or(settings.Memory, v1alpha1.DefaultMemory)
+	settings.DiskBus = cmp.Or(settings.DiskBus, v1alpha1.DiskBusVirtio)
 	return settings
 }
 

@@ -5,6 +5,7 @@ package timeline
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -158,15 +159,8 @@ func (c *compiler) add(at time.Duration, verb runapi.Verb, target runapi.Target)
 }
 
 func (c *compiler) actions() []runapi.Action {
-	keys := make([]moment, 0, len(c.moments))
-	for m := range c.moments {
-		keys = append(keys, m)
-	}
-	slices.SortFunc(keys, func(a, b moment) int {
-		if a.at != b.at {
-			return cmp.Compare(a.at, b.at)
-		}
-		return -strings.Compare(string(a.verb), string(b.verb)) // "stop" before "start"
+	keys := slices.SortedFunc(maps.Keys(c.moments), func(a, b moment) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.verb, a.verb)) // "stop" before "start"
 	})
 	actions := make([]runapi.Action, len(keys))
 	for i, m := range keys {
@@ -178,10 +172,7 @@ func (c *compiler) actions() []runapi.Action {
 }
 
 func compareTargets(a, b runapi.Target) int {
-	if a.Node != b.Node {
-		return strings.Compare(a.Node, b.Node)
-	}
-	return strings.Compare(a.App, b.App)
+	return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.App, b.App))
 }
 
 // Targets returns the targets of a reference, which is an app (on every node that runs it), node/app or group/app. The name

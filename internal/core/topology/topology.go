@@ -3,6 +3,7 @@
 package topology
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net/netip"
@@ -80,14 +81,7 @@ func (n Node) IsVM() bool { return n.Runtime == v1alpha1.RuntimeVM }
 func (n Node) HasAgent() bool { return !n.IsVM() || n.VM.HasAgent() }
 
 // Runs reports whether the node runs the app.
-func (n Node) Runs(app string) bool {
-	for _, a := range n.Apps {
-		if a == app {
-			return true
-		}
-	}
-	return false
-}
+func (n Node) Runs(app string) bool { return slices.Contains(n.Apps, app) }
 
 // Topology is the expanded experiment.
 type Topology struct {
@@ -325,15 +319,12 @@ func countOf(spec v1alpha1.Node) int32 {
 
 func expandOne(spec v1alpha1.Node, i, position int32) Node {
 	node := Node{
-		Name: spec.Name, Template: spec.Name, Group: spec.Group, NEM: position, Apps: spec.Apps,
+		Name: spec.Name, Template: spec.Name, Group: cmp.Or(spec.Group, spec.Name), NEM: position, Apps: spec.Apps,
 		OpenManagement: spec.OpensManagement(), Platform: platformOf(spec, i), Position: spec.Position,
 		Runtime: v1alpha1.RuntimePod, Resources: spec.Resources,
 	}
 	if spec.Runtime == v1alpha1.RuntimeVM {
 		node.Runtime, node.VM = spec.Runtime, spec.VM
-	}
-	if node.Group == "" {
-		node.Group = spec.Name
 	}
 	if spec.Count != nil {
 		node.Name = spec.Name + "-" + strconv.Itoa(int(i)+1)
