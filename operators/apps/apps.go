@@ -189,7 +189,7 @@ func (s Site) Addressed(to string) (members []Member) {
 	return members
 }
 
-// StatisticsPorts has the port of a broker's own statistics, if any.
+// StatisticsPorts has the metrics port of an app with one instance, if any.
 func (s Site) StatisticsPorts() []int {
 	if len(s.MetricsPorts) == 0 || s.MetricsPorts[0] == 0 {
 		return nil

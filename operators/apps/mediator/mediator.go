@@ -20,15 +20,11 @@ func (Kind) Name() string { return "mediator" }
 // Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("mediator.json")
-	r := apps.Rendering{
+	return apps.Rendering{
 		Image: image(site), StopGraceSeconds: 3,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "mediate", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, MetricsPorts: site.StatisticsPorts(),
 	}
-	if config.MetricsPort != 0 {
-		r.MetricsPorts = []int{config.MetricsPort}
-	}
-	return r
 }
 
 // image of the program, which has the clients of all legs.

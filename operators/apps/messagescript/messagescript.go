@@ -2,6 +2,7 @@
 package messagescript
 
 import (
+	"cmp"
 	"math"
 
 	"vignette.dev/vignette/internal/agentconfig"
@@ -26,16 +27,13 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: config.Publish != nil, Subscriptions: [][]string{config.Subscribe.Topics},
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, MetricsPorts: site.StatisticsPorts(),
 	}
 	if config.Publish != nil {
 		r.Topics = map[string][]string{}
 		for _, m := range config.Publish.Messages {
 			r.Topics[config.Instance] = append(r.Topics[config.Instance], m.Topic)
 		}
-	}
-	if port := config.MetricsPort; port != 0 {
-		r.MetricsPorts = []int{port}
 	}
 	return r
 }
@@ -64,14 +62,10 @@ func Config(site apps.Site) trafficconfig.Config {
 
 func messages(site apps.Site) (all []trafficconfig.Message) {
 	for _, m := range site.Scripted.Messages {
-		message := trafficconfig.Message{
+		all = append(all, trafficconfig.Message{
 			AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, Topic: Topic(site.App.Name, m.To),
-			Type: m.Type, From: m.From, To: m.To, Text: m.Text, Bytes: int(m.Bytes),
-		}
-		if message.Type == "" {
-			message.Type = defaultType
-		}
-		all = append(all, message)
+			Type: cmp.Or(m.Type, defaultType), From: m.From, To: m.To, Text: m.Text, Bytes: int(m.Bytes),
+		})
 	}
 	return all
 }

@@ -2,6 +2,7 @@
 package messaging
 
 import (
+	"cmp"
 	"math"
 	"net"
 	"slices"
@@ -31,16 +32,13 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: len(config.Messages) > 0 || config.Push != nil,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "messaging", "--config", path}}},
 		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, Subscriptions: [][]string{{config.Topic}},
-		Topics: map[string][]string{},
+		Topics: map[string][]string{}, MetricsPorts: site.StatisticsPorts(),
 	}
 	for _, to := range config.Addressees {
 		r.Topics[config.Instance] = append(r.Topics[config.Instance], to.Topic)
 	}
 	for _, g := range config.Groups {
 		r.Subscriptions[0] = append(r.Subscriptions[0], g.Topic)
-	}
-	if port := config.MetricsPort; port != 0 {
-		r.MetricsPorts = []int{port}
 	}
 	return r
 }
@@ -57,11 +55,8 @@ func Port(m *v1alpha1.Messaging) int {
 func Settings(app v1alpha1.App) messagingconfig.Config {
 	m := app.Messaging
 	c := messagingconfig.Config{
-		Transport: string(m.Transport), Port: Port(m), Encoding: string(m.Encoding), Compression: string(m.Compression), Model: string(m.Model),
+		Transport: string(m.Transport), Port: Port(m), Encoding: string(m.Encoding), Compression: string(m.Compression), Model: cmp.Or(string(m.Model), encoding.Military),
 		Receipt: m.WantsReceipt(), TimeoutSeconds: m.Timeout.Std().Seconds(), Reply: m.Reply, HTTP: httpOptions(m.HTTP), CoAP: coapOptions(m.CoAP),
-	}
-	if c.Model == "" {
-		c.Model = encoding.Military
 	}
 	if m.BySOAP() {
 		c.SOAP, c.Compression = soapOptions(m), ""
@@ -144,13 +139,9 @@ func Config(site apps.Site) messagingconfig.Config {
 
 // Message is a message of a script.
 func Message(m v1alpha1.ScriptedMessage) messagingconfig.Message {
-	message := messagingconfig.Message{
-		AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, Type: m.Type, From: m.From, To: m.To, Text: m.Text, Bytes: int(m.Bytes),
+	return messagingconfig.Message{
+		AtSeconds: math.Round(m.Std().Seconds()*1e9) / 1e9, Type: cmp.Or(m.Type, defaultType), From: m.From, To: m.To, Text: m.Text, Bytes: int(m.Bytes),
 	}
-	if message.Type == "" {
-		message.Type = defaultType
-	}
-	return message
 }
 
 // defaultType of a message, as in the published experiments.
@@ -169,12 +160,7 @@ func push(site apps.Site) *messagingconfig.Push {
 }
 
 // PayloadOf a push.
-func PayloadOf(p *v1alpha1.Push) string {
-	if p.Payload == "" {
-		return defaultPayload
-	}
-	return p.Payload
-}
+func PayloadOf(p *v1alpha1.Push) string { return cmp.Or(p.Payload, defaultPayload) }
 
 // addressees of a message from this node to a node, a group or all: each other node, or the multicast group.
 func addressees(site apps.Site, to string) (all []messagingconfig.Addressee) {

@@ -129,11 +129,7 @@ func writeBridge(b *strings.Builder, site apps.Site, bridge v1alpha1.Bridge, pee
 		fmt.Fprintf(b, "remote_username %s\nremote_password %s\n", userPlaceholder, passwordPlaceholder)
 	}
 	for _, topic := range bridge.AllTopics() {
-		direction := topic.Direction
-		if direction == "" {
-			direction = "both"
-		}
-		fmt.Fprintf(b, "topic %s %s %d", topic.Filter, direction, topic.QoS)
+		fmt.Fprintf(b, "topic %s %s %d", topic.Filter, cmp.Or(topic.Direction, "both"), topic.QoS)
 		if topic.LocalPrefix != "" || topic.RemotePrefix != "" {
 			fmt.Fprintf(b, " %s %s", prefix(topic.LocalPrefix), prefix(topic.RemotePrefix))
 		}

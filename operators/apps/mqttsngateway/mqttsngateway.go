@@ -22,15 +22,11 @@ func (Kind) Name() string { return "mqttsngateway" }
 // Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("mqtt-sn-gateway.json")
-	r := apps.Rendering{
+	return apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 3,
 		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/traffic", "mqtt-sn-gateway", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, MetricsPorts: site.StatisticsPorts(),
 	}
-	if config.MetricsPort != 0 {
-		r.MetricsPorts = []int{config.MetricsPort}
-	}
-	return r
 }
 
 // ownNetwork is the pod's own network, which is none of the experiment's.

@@ -20,15 +20,11 @@ func (Kind) Name() string { return "prosody" }
 // Render renders a server.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	start := apps.RunFile("start.sh")
-	r := apps.Rendering{
+	return apps.Rendering{
 		Image: site.Images.Prosody, StopGraceSeconds: 3,
 		Instances: []agentconfig.Instance{{Name: site.Instances[0], Command: []string{"/bin/sh", start}}},
-		Files:     []agentconfig.File{{Path: configPath(), Content: Config(site)}, {Path: start, Content: StartScript(site)}},
+		Files:     []agentconfig.File{{Path: configPath(), Content: Config(site)}, {Path: start, Content: StartScript(site)}}, MetricsPorts: site.StatisticsPorts(),
 	}
-	if port := metricsPort(site); port != 0 {
-		r.MetricsPorts = []int{port}
-	}
-	return r
 }
 
 func configPath() string { return apps.RunFile("prosody.cfg.lua") }

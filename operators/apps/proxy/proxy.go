@@ -2,6 +2,7 @@
 package proxy
 
 import (
+	"cmp"
 	"fmt"
 
 	"vignette.dev/vignette/internal/agentconfig"
@@ -41,16 +42,13 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 3, Publishes: config.Near != nil && config.Topic != "",
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "proxy", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, MetricsPorts: site.StatisticsPorts(),
 	}
 	switch {
 	case r.Publishes:
 		r.Topics = map[string][]string{config.Instance: {config.Topic}}
 	case config.Topic != "":
 		r.Subscriptions = [][]string{{config.Topic}}
-	}
-	if port := config.MetricsPort; port != 0 {
-		r.MetricsPorts = []int{port}
 	}
 	return r
 }
@@ -59,11 +57,8 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 func Config(site apps.Site) proxyconfig.Config {
 	near := site.Proxies.Settings
 	c := proxyconfig.Config{
-		Instance: site.Instances[0], Protocol: string(near.Protocol), Compression: string(near.Compression),
+		Instance: site.Instances[0], Protocol: cmp.Or(string(near.Protocol), proxyconfig.ProtocolHTTP), Compression: string(near.Compression),
 		Folder: apps.RunFile("queue"), MetricsPort: site.MetricsPorts[0], Limits: proxyconfig.Limits{Requests: int(near.MaxQueue)},
-	}
-	if c.Protocol == "" {
-		c.Protocol = proxyconfig.ProtocolHTTP
 	}
 	if near.LogMessages {
 		c.Topic = Topic(site.Proxies.Far)

@@ -19,10 +19,7 @@ func (Kind) Name() string { return "wsnbroker" }
 
 // Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
-	r := apps.Rendering{StopGraceSeconds: 3}
-	if port := site.MetricsPorts[0]; port != 0 {
-		r.MetricsPorts = []int{port}
-	}
+	r := apps.Rendering{StopGraceSeconds: 3, MetricsPorts: site.StatisticsPorts()}
 	var command []string
 	if site.App.WSNBroker.Implementation == v1alpha1.WSNCXF {
 		start, exporter := apps.RunFile("start.sh"), exporterPath()
