@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"time"
@@ -58,7 +59,7 @@ func explain(err error, what string) error {
 
 // Maps makes maps. It keeps what it has read of runs, and gives it only to those who may read the run.
 type Maps struct {
-	scenarios scenarios
+	scenarios recent[string, keptScenario]
 	runs      recent[string, keptRun]
 	tracks    recent[string, []track]
 	logs      recent[string, *radioLog]
@@ -79,7 +80,8 @@ const (
 
 // New makes Maps.
 func New() *Maps {
-	return &Maps{working: make(chan struct{}, maxWorking), PreviewTime: previewTime, runs: newRecent[string, keptRun](maxKeptRuns),
+	return &Maps{working: make(chan struct{}, maxWorking), PreviewTime: previewTime,
+		scenarios: newRecent[string, keptScenario](math.MaxInt), runs: newRecent[string, keptRun](maxKeptRuns),
 		tracks: newRecent[string, []track](maxKeptTracks), logs: newRecent[string, *radioLog](maxKeptLogs),
 		routes: newRecent[string, *routeLog](maxKeptRouteLogs), previews: newRecent[string, *compile.Prepared](maxKeptPreviews)}
 }

@@ -379,10 +379,11 @@ func TestMapsAndLinksWaitForTheirTurnBeforeTheyReadAScenario(t *testing.T) {
 }
 
 func TestAScenarioThatTwoReadIsKeptOnce(t *testing.T) {
-	var s scenarios
-	first := s.put(keptScenario{"d", &scenario.Scenario{}, 10})
-	if second := s.put(keptScenario{"d", &scenario.Scenario{}, 10}); second != first || len(s.kept) != 1 || s.bytes != 10 {
-		t.Errorf("%d kept with %d bytes; want the first with 10", len(s.kept), s.bytes)
+	s := newRecent[string, keptScenario](10)
+	made := func() keptScenario { return keptScenario{&scenario.Scenario{}, 10} }
+	first := s.getOrMake("d", made)
+	if second := s.getOrMake("d", made); second != first || len(s.kept) != 1 {
+		t.Errorf("%d kept; want the first", len(s.kept))
 	}
 }
 

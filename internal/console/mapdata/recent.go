@@ -37,19 +37,15 @@ func (r recent[K, V]) getOrMake(key K, made func() V) V {
 	return value
 }
 
-// put keeps a value, and returns those that had to go.
-func (r recent[K, V]) put(key K, value V) (gone []V) {
+// put keeps a value.
+func (r recent[K, V]) put(key K, value V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.kept[key] = value
 	r.use(key)
 	for len(*r.keys) > r.limit {
-		oldest := (*r.keys)[0]
-		gone = append(gone, r.kept[oldest])
-		delete(r.kept, oldest)
-		*r.keys = (*r.keys)[1:]
+		r.dropOldest()
 	}
-	return gone
 }
 
 // trim forgets values, those used last at the end, until what is left weighs no more than a bound. The last one stays.
@@ -61,11 +57,14 @@ func (r recent[K, V]) trim(most int64, weight func(V) int64) {
 		all += weight(value)
 	}
 	for all > most && len(*r.keys) > 1 {
-		oldest := (*r.keys)[0]
-		all -= weight(r.kept[oldest])
-		delete(r.kept, oldest)
-		*r.keys = (*r.keys)[1:]
+		all -= weight(r.kept[(*r.keys)[0]])
+		r.dropOldest()
 	}
+}
+
+func (r recent[K, V]) dropOldest() {
+	delete(r.kept, (*r.keys)[0])
+	*r.keys = (*r.keys)[1:]
 }
 
 // use moves a key to the end.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"sync"
 
 	"vignette.dev/vignette/internal/digests"
 	"vignette.dev/vignette/internal/scenario"
@@ -22,23 +21,15 @@ const (
 	maxKeptTracks = 16
 )
 
-// scenarios keeps compiled scenarios in memory by digest.
-type scenarios struct {
-	mu    sync.Mutex
-	kept  []keptScenario // the one used last at the end
-	bytes int64
-}
-
 type keptScenario struct {
-	digest   string
-	scenario *scenario.Scenario
-	bytes    int64
+	*scenario.Scenario
+	bytes int64
 }
 
 // scenario returns the one with a digest, which the user's run names. The caller's turn to work bounds how many are read at a time.
 func (m *Maps) scenario(ctx context.Context, s Source, digest string) (*scenario.Scenario, error) {
-	if known := m.scenarios.get(digest); known != nil {
-		return known, nil
+	if known, ok := m.scenarios.get(digest); ok {
+		return known.Scenario, nil
 	}
 	content, err := s.Archive.Scenario(ctx, digest)
 	if err != nil {
@@ -61,39 +52,10 @@ func (m *Maps) scenario(ctx context.Context, s Source, digest string) (*scenario
 	if err != nil {
 		return nil, errorf(http.StatusUnprocessableEntity, "scenario %s cannot be read: %v", digest, err)
 	}
-	return m.scenarios.put(keptScenario{digest, opened, int64(len(text))}), nil
-}
-
-func (s *scenarios) get(digest string) *scenario.Scenario {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.find(digest)
-}
-
-// find a scenario, which is then the one used last.
-func (s *scenarios) find(digest string) *scenario.Scenario {
-	for i, one := range s.kept {
-		if one.digest == digest {
-			s.kept = append(append(s.kept[:i:i], s.kept[i+1:]...), one)
-			return one.scenario
-		}
-	}
-	return nil
-}
-
-// put keeps a scenario, and returns it, or the one that another request has kept meanwhile.
-func (s *scenarios) put(one keptScenario) *scenario.Scenario {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known := s.find(one.digest); known != nil {
-		return known
-	}
-	s.kept, s.bytes = append(s.kept, one), s.bytes+one.bytes
-	for len(s.kept) > 1 && s.bytes > maxKeptBytes {
-		s.bytes -= s.kept[0].bytes
-		s.kept = s.kept[1:]
-	}
-	return one.scenario
+	// Another request may have kept it meanwhile.
+	kept := m.scenarios.getOrMake(digest, func() keptScenario { return keptScenario{opened, int64(len(text))} })
+	m.scenarios.trim(maxKeptBytes, func(s keptScenario) int64 { return s.bytes })
+	return kept.Scenario, nil
 }
 
 // errorOf a scenario that cannot be read any further. An answer, and the end of the browser's patience, stay what they are.
