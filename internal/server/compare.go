@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,9 +58,7 @@ func newComparer(socket string, limit time.Duration) *comparer {
 	if socket == "" {
 		return nil
 	}
-	if limit == 0 {
-		limit = defaultComparisonTime
-	}
+	limit = cmp.Or(limit, defaultComparisonTime)
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}
@@ -126,10 +125,7 @@ func (c *comparer) leave(namespace string) {
 
 func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity) error {
 	asked := r.URL.Query()
-	form := asked.Get("format")
-	if form == "" {
-		form = "json"
-	}
+	form := cmp.Or(asked.Get("format"), "json")
 	if _, known := comparisonTypes[form]; !known {
 		return statusErrorf(http.StatusBadRequest, "format %q: want json, csv, text, latex or html", form)
 	}

@@ -51,27 +51,27 @@ func (f *followers) remove(user string) {
 	}
 }
 
-// growthSignal wakes all who wait for logs to grow. It costs nothing while nobody waits.
-type growthSignal struct {
+// broadcast wakes all who wait. It costs nothing while nobody waits.
+type broadcast struct {
 	mu   sync.Mutex
 	next chan struct{}
 }
 
-func (g *growthSignal) wait() <-chan struct{} {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.next == nil {
-		g.next = make(chan struct{})
+func (b *broadcast) wait() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next == nil {
+		b.next = make(chan struct{})
 	}
-	return g.next
+	return b.next
 }
 
-func (g *growthSignal) notify() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.next != nil {
-		close(g.next)
-		g.next = nil
+func (b *broadcast) notify() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.next != nil {
+		close(b.next)
+		b.next = nil
 	}
 }
 

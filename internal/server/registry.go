@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -127,11 +128,7 @@ func (reg *registry) discard(r *run) (discarded string, err error) {
 func (reg *registry) all() []*run {
 	reg.mu.RLock()
 	defer reg.mu.RUnlock()
-	runs := make([]*run, 0, len(reg.runs))
-	for _, r := range reg.runs {
-		runs = append(runs, r)
-	}
-	return runs
+	return slices.Collect(maps.Values(reg.runs))
 }
 
 // list returns the runs of a namespace and name, newest first; empty matches all.

@@ -67,7 +67,7 @@ type run struct {
 	// eventRounds is how often, since the seal began, the operator has said that it sent every event.
 	eventRounds int
 	// growth wakes those who follow files.
-	growth  growthSignal
+	growth  broadcast
 	digests fileDigests
 }
 
@@ -76,7 +76,6 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r := &run{
 		files: files, tally: newTally(), now: now, maxEvents: maxEvents,
 		plans: map[runapi.Target]runapi.AgentPlan{}, agents: map[runapi.Target]runapi.AgentState{}, refused: map[string]string{}, refusedAt: map[string]time.Time{},
-		planChanged: newBroadcast(), reportChanged: newBroadcast(),
 	}
 	files.OnAppend = func(p string, piece []byte) {
 		r.tally.add(p, piece)
@@ -469,13 +468,6 @@ func (r *run) nodeOfPod(podUID string) (string, bool) {
 	}
 	return "", false
 }
-
-// broadcast wakes all who wait.
-type broadcast struct{ next chan struct{} }
-
-func newBroadcast() broadcast              { return broadcast{make(chan struct{})} }
-func (b *broadcast) wait() <-chan struct{} { return b.next }
-func (b *broadcast) notify()               { close(b.next); b.next = make(chan struct{}) }
 
 // saver lets one write serve all callers whose changes precede it.
 type saver struct {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -352,12 +354,7 @@ func nodeOf(p string) string {
 
 // refused adds a gap for each log that was refused: from its last record, or from the first refusal.
 func (g *gapFinder) refused(refused map[string]string, since map[string]time.Time) {
-	paths := make([]string, 0, len(refused))
-	for p := range refused {
-		paths = append(paths, p)
-	}
-	sort.Strings(paths)
-	for _, p := range paths {
+	for _, p := range slices.Sorted(maps.Keys(refused)) {
 		from := g.secondsOf(g.lastRecord(p))
 		if from == nil {
 			from = g.secondsAfterT0(since[p])
@@ -375,12 +372,7 @@ func (g *gapFinder) radio(until map[string]int64, sampled bool) {
 	if !known {
 		return
 	}
-	paths := make([]string, 0, len(until))
-	for p := range until {
-		paths = append(paths, p)
-	}
-	sort.Strings(paths)
-	for _, p := range paths {
+	for _, p := range slices.Sorted(maps.Keys(until)) {
 		if until[p] < end {
 			to := time.Duration(*g.plan.MeasureEndNanoseconds).Seconds()
 			g.add(runapi.Gap{What: p, FromSeconds: g.secondsAfterT0(time.Unix(0, until[p])), ToSeconds: &to,

@@ -4,6 +4,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/archive"
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -82,9 +84,7 @@ func New(config Config) (*Server, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	if config.LongPoll == 0 {
-		config.LongPoll = defaultLongPoll
-	}
+	config.LongPoll = cmp.Or(config.LongPoll, defaultLongPoll)
 	store, err := archive.Open(config.Dir)
 	if err != nil {
 		return nil, err
@@ -142,8 +142,6 @@ func (s *Server) Expire(ctx context.Context) {
 	if s.config.Retention <= 0 && len(s.config.TeamRetentions) == 0 {
 		return
 	}
-	ticker := time.NewTicker(expireEvery)
-	defer ticker.Stop()
 	for {
 		deleted, err := s.runs.expire(s.config.retention)
 		for _, key := range deleted {
@@ -153,10 +151,8 @@ func (s *Server) Expire(ctx context.Context) {
 			s.config.Log.Error("old runs could not be deleted", "error", err)
 		}
 		s.expireScenarios()
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, expireEvery) {
 			return
-		case <-ticker.C:
 		}
 	}
 }

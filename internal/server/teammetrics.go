@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -21,10 +22,7 @@ func (s *Server) Metrics() http.Handler {
 
 // getMetrics serves the series of one team, or of one of its runs.
 func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity) error {
-	namespace := who.Scope
-	if namespace == "" {
-		namespace = r.URL.Query().Get("namespace")
-	}
+	namespace := cmp.Or(who.Scope, r.URL.Query().Get("namespace"))
 	if err := requirePermission(r.Context(), who, namespace, "reading metrics of namespace "+strconv.Quote(namespace), s.mayRead); err != nil {
 		return err
 	}

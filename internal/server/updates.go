@@ -25,7 +25,7 @@ type runUpdates struct {
 }
 
 func newRunUpdates() *runUpdates {
-	return &runUpdates{epoch: string(uuid.NewUUID()), updatedAt: map[string]int64{}, changed: newBroadcast()}
+	return &runUpdates{epoch: string(uuid.NewUUID()), updatedAt: map[string]int64{}}
 }
 
 // record that a run has changed.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"time"
@@ -29,10 +30,7 @@ func (c *Config) retention(namespace string) time.Duration {
 
 // getUsage returns a namespace's share of the archive and its quota.
 func (s *Server) getUsage(w http.ResponseWriter, r *http.Request, who Identity) error {
-	namespace := who.Scope
-	if namespace == "" {
-		namespace = r.URL.Query().Get("namespace")
-	}
+	namespace := cmp.Or(who.Scope, r.URL.Query().Get("namespace"))
 	if namespace == "" {
 		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team's namespace")
 	}
