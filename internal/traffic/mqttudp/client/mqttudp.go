@@ -250,14 +250,10 @@ func (c *Client) receive(socket *net.UDPConn) error {
 				continue
 			}
 		}
-		if c.wants(p.Topic) && c.had.first(datagrams.From(), datagram, size) {
+		if mqtttopic.MatchAny(c.config.Filters, p.Topic) && c.had.first(datagrams.From(), datagram, size) {
 			c.events.Received(at, p.Topic, p.Payload)
 		}
 	}
-}
-
-func (c *Client) wants(topic string) bool {
-	return mqtttopic.MatchAny(c.config.Filters, topic)
 }
 
 // Publish broadcasts a message.

@@ -5,6 +5,7 @@ package military
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed" // for the schema
 	"encoding/json"
 	"encoding/xml"
@@ -60,9 +61,7 @@ const (
 
 // Size returns the largest size in bytes of an entity's message without padding.
 func Size(m Message, entity string) int {
-	if m.Type == "" {
-		m.Type = defaultType
-	}
+	m.Type = cmp.Or(m.Type, defaultType)
 	return len(Append(nil, m, entity+maxNumber, time.UnixMilli(futureTime), 0))
 }
 

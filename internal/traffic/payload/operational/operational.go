@@ -2,6 +2,7 @@
 package operational
 
 import (
+	"cmp"
 	_ "embed" // for the schema
 	"encoding/xml"
 	"fmt"
@@ -46,7 +47,7 @@ type form struct {
 
 // Append appends a message with an id, made at a time, to dst.
 func Append(dst []byte, m Message, id string, at time.Time) ([]byte, error) {
-	m.Precedence, m.Classification = orFirst(m.Precedence, precedences), orFirst(m.Classification, classifications)
+	m.Precedence, m.Classification = cmp.Or(m.Precedence, precedences[0]), cmp.Or(m.Classification, classifications[0])
 	if err := check(m, id, at); err != nil {
 		return dst, err
 	}
@@ -54,13 +55,6 @@ func Append(dst []byte, m Message, id string, at time.Time) ([]byte, error) {
 		SendingTimeMilliseconds: at.UnixMilli(), Classification: m.Classification, Text: m.Text}
 	text, _ := xml.Marshal(f) // strings and a number always encode
 	return append(dst, text...), nil
-}
-
-func orFirst(value string, all []string) string {
-	if value == "" {
-		return all[0]
-	}
-	return value
 }
 
 func check(m Message, id string, at time.Time) error {

@@ -127,7 +127,7 @@ func (b *pgm) forward(frames [][]byte) error {
 		return nil
 	}
 	frames = frames[len(frames)-2:]
-	if !b.wanted(string(frames[0])) {
+	if !mqtttopic.MatchAny(b.filters, string(frames[0])) {
 		b.metrics.filtered.Inc()
 		return nil
 	}
@@ -140,8 +140,4 @@ func (b *pgm) forward(frames [][]byte) error {
 		b.metrics.forwarded.Inc()
 	}
 	return err
-}
-
-func (b *pgm) wanted(topic string) bool {
-	return mqtttopic.MatchAny(b.filters, topic)
 }

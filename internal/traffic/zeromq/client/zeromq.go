@@ -212,7 +212,7 @@ func (c *Client) receive(ctx context.Context, s *zmq.Socket) error {
 			}
 			continue
 		}
-		if c.wants(topic) {
+		if mqtttopic.MatchAny(c.setup.Filters(), topic) {
 			c.events.Received(at, topic, content)
 		}
 	}
@@ -226,10 +226,6 @@ func (c *Client) parse(frames [][]byte) (topic string, content []byte, err error
 	}
 	topic = string(frames[n-2])
 	return topic, frames[n-1], mqtttopic.Valid(topic)
-}
-
-func (c *Client) wants(topic string) bool {
-	return mqtttopic.MatchAny(c.setup.Filters(), topic)
 }
 
 // Publish passes a message to libzmq, which sends it if a subscriber of the broker wants it. A full queue refuses it.
