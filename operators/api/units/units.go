@@ -7,25 +7,12 @@ import (
 	"strings"
 )
 
-var dataRateUnits = []struct {
-	suffix        string
-	bitsPerSecond float64
-}{ // the longer suffixes first, as "kbit" also ends in "bit"
-	{"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"bit", 1},
-}
+var dataRateUnits = []scaled{{"kbit", 1e3}, {"Mbit", 1e6}, {"Gbit", 1e9}, {"bit", 1}} // the longer suffixes first: "kbit" also ends in "bit"
 
 // ParseDataRate reads a rate such as 9.8kbit and returns bits per second. k is 1000, as in tc(8).
 func ParseDataRate(s string) (bitsPerSecond float64, err error) {
-	for _, u := range dataRateUnits {
-		number, found := strings.CutSuffix(s, u.suffix)
-		if !found {
-			continue
-		}
-		v, err := parseNumber(number)
-		if err != nil {
-			break
-		}
-		return v * u.bitsPerSecond, nil
+	if v, ok := parseScaled(s, dataRateUnits); ok {
+		return v, nil
 	}
 	return 0, fmt.Errorf("%q is not a data rate: want a number with the unit bit, kbit, Mbit or Gbit, such as 9.8kbit", s)
 }
