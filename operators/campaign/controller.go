@@ -82,7 +82,8 @@ func (s *scope) requeueAfter(d time.Duration) {
 // once they have been read again.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var c v1alpha1.Campaign
-	if err := r.fetch(ctx, request.NamespacedName, &c); err != nil {
+	// An older state than that of the last write, without its runs, would create them again.
+	if err := freshness.Get(ctx, &r.written, r.Client, r.Live, request.NamespacedName, &c); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.comparisons.Forget(request.NamespacedName)
 		}

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -118,7 +117,8 @@ type stage func(context.Context, *scope.Scope) (stop bool, err error)
 // Reconcile runs the stages of one experiment and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var e v1alpha1.Experiment
-	if err := r.fetch(ctx, request.NamespacedName, &e); apierrors.IsNotFound(err) {
+	// In an earlier phase than that of the last write, the operator would delete a run's pods, or revert its plan.
+	if err := freshness.Get(ctx, &r.written, r.Client, r.Live, request.NamespacedName, &e); apierrors.IsNotFound(err) {
 		err := r.parts().live.ReportMissingExperiment(ctx, request.NamespacedName)
 		if apierrors.IsConflict(err) {
 			return ctrl.Result{RequeueAfter: time.Second}, nil
@@ -156,12 +156,6 @@ func (r *Reconciler) runStages(ctx context.Context, s *scope.Scope) error {
 		}
 	}
 	return nil
-}
-
-// fetch reads an experiment that is not older than this operator's last write to it. In an earlier phase the operator would
-// delete the pods of a run, or revert its plan.
-func (r *Reconciler) fetch(ctx context.Context, key types.NamespacedName, e *v1alpha1.Experiment) error {
-	return freshness.Get(ctx, &r.written, r.Client, r.Live, key, e)
 }
 
 func (r *Reconciler) addFinalizer(ctx context.Context, e *v1alpha1.Experiment) error {

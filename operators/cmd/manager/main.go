@@ -32,6 +32,7 @@ import (
 	"vignette.dev/vignette/internal/metricreaders"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/campaign"
 	"vignette.dev/vignette/operators/experiment"
 	"vignette.dev/vignette/operators/experiment/cleanup"
 	"vignette.dev/vignette/operators/experiment/events"
@@ -253,7 +254,12 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := scenarios.SetupWithManager(manager); err != nil {
 		return err
 	}
-	if err := c.registerCampaigns(manager, token); err != nil {
+	campaigns := &campaign.Reconciler{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Clock: clock.RealClock{}, Recorder: manager.GetEventRecorderFor("vignette"),
+		// Without a timeout, because a comparison takes minutes and the controller limits the time of each request.
+		Archive: runs.New(c.options.Render.ServerURL, &http.Client{}, token),
+	}
+	if err := campaigns.SetupWithManager(manager, c.concurrent); err != nil {
 		return err
 	}
 	sweeper := &cleanup.Sweeper{Client: manager.GetClient(), Live: manager.GetAPIReader(), Namespace: c.options.Render.Namespace, Interval: time.Minute, Archive: archive}
@@ -263,21 +269,14 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := metricsregistry.Registry.Register(&metrics.Collector{Client: manager.GetClient(), Elected: manager.Elected()}); err != nil {
 		return err
 	}
-	if err := c.collectEvents(manager, archive); err != nil {
+	collector := &events.Collector{
+		Client: manager.GetClient(), Live: manager.GetAPIReader(), Kubernetes: kube, Archive: archive, Namespace: c.options.Render.Namespace,
+	}
+	if err := manager.Add(collector); err != nil {
 		return err
 	}
 	if err := manager.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return err
 	}
 	return manager.AddReadyzCheck("ping", healthz.Ping)
-}
-
-func (c *config) collectEvents(manager ctrl.Manager, archive events.Archive) error {
-	kube, err := kubeclient.NewForConfig(manager.GetConfig())
-	if err != nil {
-		return err
-	}
-	return manager.Add(&events.Collector{
-		Client: manager.GetClient(), Live: manager.GetAPIReader(), Kubernetes: kube, Archive: archive, Namespace: c.options.Render.Namespace,
-	})
 }

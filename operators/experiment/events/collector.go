@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -94,19 +95,15 @@ func (*Collector) NeedLeaderElection() bool { return true }
 // Start collects until the context ends.
 func (c *Collector) Start(ctx context.Context) error {
 	c.reset()
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
 	for trouble := false; ; {
 		err := c.collectOnce(ctx)
 		if (err != nil) != trouble && ctx.Err() == nil {
 			trouble = err != nil
 			log.FromContext(ctx).Info("collecting Kubernetes events", "error", err)
 		}
-		select {
-		case <-ctx.Done():
+		if !clock.Pause(ctx, interval) {
 			c.updateWatches(ctx)
 			return nil
-		case <-ticker.C:
 		}
 	}
 }
@@ -131,12 +128,8 @@ func (c *Collector) collectOnce(ctx context.Context) error {
 	}
 	c.resolvePending(ctx)
 	c.mu.Lock()
-	uids := make([]types.UID, 0, len(c.runs))
-	for uid := range c.runs {
-		uids = append(uids, uid)
-	}
+	uids := slices.Sorted(maps.Keys(c.runs))
 	c.mu.Unlock()
-	slices.Sort(uids)
 	var failed error
 	for _, uid := range uids {
 		if err := c.send(ctx, uid); err != nil {

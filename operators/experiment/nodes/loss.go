@@ -74,10 +74,7 @@ func LossOf(node string, pod *corev1.Pod) *Loss {
 
 // deletedAt is when the deletion was requested. The pod's timestamp is the end of the grace period.
 func deletedAt(pod *corev1.Pod) time.Time {
-	grace := int64(0)
-	if pod.DeletionGracePeriodSeconds != nil {
-		grace = *pod.DeletionGracePeriodSeconds
-	}
+	grace := ptr.Deref(pod.DeletionGracePeriodSeconds, 0)
 	return pod.DeletionTimestamp.Add(-time.Duration(grace) * time.Second)
 }
 

@@ -4,6 +4,7 @@ package scope
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -217,10 +218,5 @@ func SomeOf(names []string, what string) string {
 
 // SortedKeys are the keys of a map in order.
 func SortedKeys[K ~string, V any](m map[K]V) []K {
-	keys := make([]K, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
+	return slices.Sorted(maps.Keys(m))
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/scope"
@@ -87,10 +88,7 @@ func (f *Feed) Start(ctx context.Context) error {
 			f.deliver(ctx, found, found.Epoch != known.Epoch)
 			known = found
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		clock.Pause(ctx, pause)
 	}
 	return nil
 }

@@ -105,23 +105,14 @@ func Read(w *unstructured.Unstructured) State {
 		default:
 			continue
 		}
-		if isStep(step.Name) {
+		if slices.Contains(Steps, step.Name) {
 			state.Steps[step.Name] = step
 		}
-		if attempted, _, _ := strings.Cut(step.Name, "("); step.Phase == Pending && isStep(attempted) {
+		if attempted, _, _ := strings.Cut(step.Name, "("); step.Phase == Pending && slices.Contains(Steps, attempted) {
 			state.Pending, state.Pending.Name = step, attempted
 		}
 	}
 	return state
-}
-
-func isStep(name string) bool {
-	for _, s := range Steps {
-		if s == name {
-			return true
-		}
-	}
-	return false
 }
 
 func text(node map[string]any, field string) string { s, _ := node[field].(string); return s }
