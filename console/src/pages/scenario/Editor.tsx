@@ -61,7 +61,7 @@ export function Editor({ initial, loaded, draft, onDiscard, onSaved }: EditorPro
           {!plan && loaded && (
             <Stack gap="xs" align="start">
               <Text size="sm">
-                Scenario {loaded.scenario.metadata.name} has format {loaded.scenario.spec.format}, whose movement is shown and not edited.
+                The editor changes the movement of one CSV file alone. That of Scenario {loaded.scenario.metadata.name} is shown and not edited.
               </Text>
               {known && (
                 <Button

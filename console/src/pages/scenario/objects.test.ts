@@ -35,12 +35,21 @@ test("the YAML has the waypoints and the Scenario that reads them", () => {
   expect(scenario).toMatchObject({ kind: "Scenario", metadata: { name: "patrol", namespace: "team-nor" }, spec: { format: "csv", source: { configMap: "patrol-tracks", key: "tracks.csv" } } });
 });
 
+test("words that Kubernetes would read as truth values or numbers have quotes in the YAML", () => {
+  const text = yamlOf(objectsOf({ ...plan, name: "010", description: "no" }));
+  expect(text).toContain('  description: "no"\n');
+  expect(text).toContain('  name: "010"\n');
+});
+
 test("only one plain CSV file can be edited", () => {
   const source = { configMap: "a", key: "tracks.csv" };
   expect(isPlan({ format: "csv", source })).toBe(true);
   expect(isPlan(objectsOf(plan).scenario.spec)).toBe(true);
   expect(isPlan({ format: "csv", source: { ...source, key: "tracks.csv.gz" } })).toBe(false);
   expect(isPlan({ format: "gpx", source })).toBe(false);
+  expect(isPlan({ format: "csv", source, sources: [{ ...source, key: "more.csv" }] })).toBe(false);
+  expect(isPlan({ format: "csv", source, compiled: `sha256:${"0".repeat(64)}` })).toBe(false);
+  expect(isPlan({ format: "csv", source, sources: [] })).toBe(true);
   expect(isPlan({ format: "csv", source, tracks: { align: "Tracks", unit: "1m", yAxis: "North" } })).toBe(false);
 });
 

@@ -51,7 +51,8 @@ export function yamlOf({ configMap, scenario }: { configMap?: ConfigMap; scenari
   }));
   const { name, namespace } = scenario.metadata;
   documents.push({ apiVersion: "vignette.dev/v1alpha1", kind: "Scenario", metadata: { name, namespace }, spec: scenario.spec });
-  return documents.map((document) => stringify(document, { lineWidth: 0 })).join("---\n");
+  // Go reads YAML 1.1, to which a platform called "on" needs quotes.
+  return documents.map((document) => stringify(document, { lineWidth: 0, version: "1.1" })).join("---\n");
 }
 
 /** csvOf platforms, as docs/reference/scenario-formats.md has it. Without any altitude antennas stand on the ground. */
@@ -100,8 +101,10 @@ export function configMapsOf({ source, sources, propagation, antennaProfiles }: 
 }
 
 /** isPlan reports whether the editor can edit the movement of a Scenario: one CSV file without options that move it. */
-export function isPlan({ format, source, tracks }: Scenario["spec"]): boolean {
-  if (format !== "csv" || !source || source.key.endsWith(".gz") || source.offset !== undefined || source.platform !== undefined) return false;
+export function isPlan({ format, source, sources, compiled, tracks }: Scenario["spec"]): boolean {
+  // Saving would remove other files, and a compiled scenario.
+  if (format !== "csv" || !source || (sources?.length ?? 0) > 0 || compiled !== undefined) return false;
+  if (source.key.endsWith(".gz") || source.offset !== undefined || source.platform !== undefined) return false;
   const { named, ...others } = tracks ?? {};
   const moves = Object.entries(others).some(([option, value]) => value !== { align: "AsDated", unit: "1m", yAxis: "North" }[option]);
   return !moves && !(named ?? []).some(({ offset, speed, duration }) => offset ?? speed ?? duration);
