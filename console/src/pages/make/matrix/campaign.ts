@@ -1,14 +1,13 @@
 import { isExact } from "../../../components/exact";
 import type { Edit } from "../text/edits";
 import { at, equal, fieldsOf, listOf, wordOf, type Fields } from "../text/values";
-import { read, specPath, type Written } from "../text/read";
-import { parse, parseAllDocuments } from "yaml";
+import { documentsOf, read, specPath, type Written } from "../text/read";
+import { parse } from "yaml";
 
 /** asCampaign makes a campaign of a text's experiment; undefined if its layout forbids that. Comments and layout of the spec stay, a level deeper. */
 export function asCampaign(text: string): string | undefined {
   const main = read(text).main;
-  const documents = parseAllDocuments(text);
-  const range = main?.kind === "Experiment" && Array.isArray(documents) ? documents[main.document]?.range : undefined;
+  const range = main?.kind === "Experiment" ? documentsOf(text)[main.document]?.range : undefined;
   if (!main || !range) return undefined;
   const [from, , to] = range;
   const converted = text.slice(0, from) + documentAsCampaign(text.slice(from, to)) + text.slice(to);
@@ -58,10 +57,6 @@ export class MatrixEditing {
 
   private edit(path: (string | number)[], value: unknown): Edit {
     return { document: this.campaign.document, path: ["spec", ...path], value };
-  }
-
-  number(field: "repeats" | "parallelism", value: number | undefined): Edit[] {
-    return [this.edit([field], value)];
   }
 
   addAxis(): Edit[] {

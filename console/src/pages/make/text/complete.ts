@@ -1,6 +1,6 @@
-import { isMap, isScalar, isSeq, parseAllDocuments, type Document } from "yaml";
+import { isMap, isScalar, isSeq, type Document } from "yaml";
 import { keyOf, nodeAt, pairsOf } from "./edits";
-import { plainOf, specOf, type Written } from "./read";
+import { documentsOf, plainOf, specOf, type Written } from "./read";
 import { schemaAt, type Schema, type Schemas } from "./schema";
 import { at, fieldsOf, isFields, listOf, wordOf, type Path } from "./values";
 
@@ -57,8 +57,7 @@ interface Place {
 }
 
 function placeIn(text: string): Place | undefined {
-  const documents = parseAllDocuments(text);
-  for (const document of Array.isArray(documents) ? documents : []) {
+  for (const document of documentsOf(text)) {
     const found = find(document);
     if (found) return found;
   }
@@ -133,8 +132,7 @@ export function namesOf(list: unknown): string[] {
 
 /** explain the field at an offset of a text: its name, its type and what its schema says of it. */
 export function explain(text: string, offset: number, schemas: Schemas): { from: number; to: number; name: string; schema: Schema } | undefined {
-  const documents = parseAllDocuments(text);
-  for (const document of Array.isArray(documents) ? documents : []) {
+  for (const document of documentsOf(text)) {
     const kind = nodeAt(document.contents, ["kind"]);
     const found = keyAt(document.contents, offset, []);
     const schema = found && isScalar(kind) ? schemaAt(schemas, wordOf(kind.value), found.path) : undefined;

@@ -83,6 +83,19 @@ test("an edit that takes an alias its anchor is made, and the text says what it 
   expect(edited(after, [set(["spec", "c"], 1)])).toBe(after);
 });
 
+const merged = "spec:\n  a: &common {to: hub, link: {rate: 1kbit, loss: 1%}}   # for all\n  b: {<<: *common}\n  c: *common\n";
+
+test.each([
+  ["another value", set(["spec", "b", "to"], "mast"), "  b: {<<: *common, to: mast}"],
+  ["another value inside", set(["spec", "b", "link", "rate"], "2kbit"), "  b: {<<: *common, link: {rate: 2kbit, loss: 1%}}"],
+  ["nothing", set(["spec", "b", "to"]), "  b: {link: {rate: 1kbit, loss: 1%}}"],
+  ["another value through an alias", set(["spec", "c", "to"], "mast"), "  c: {to: mast, link: {rate: 1kbit, loss: 1%}}"],
+])("a field that comes from an anchor gets %s, and the anchor stays", (_, edit, line) => {
+  const after = edited(merged, [edit]);
+  expect(changes(merged, after).more).toEqual([line]);
+  expect(after).toContain("# for all");
+});
+
 test("no edit rounds a number, also where it needs a new layout", () => {
   const large = "spec:\n  seed: 9007199254740993\n  apps:\n  - {name: a}   # one\n";
   expect(edited(large, [set(["spec", "apps"], [])])).toContain("seed: 9007199254740993\n");

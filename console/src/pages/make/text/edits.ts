@@ -1,5 +1,5 @@
-import { Document, isCollection, isMap, isScalar, isSeq, parseAllDocuments, stringify, visit, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
-import { isRounded, plainOf } from "./read";
+import { isAlias, isCollection, isMap, isScalar, isSeq, stringify, visit, type Document, type Node, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
+import { documentsOf, isRounded, plainOf } from "./read";
 import { at, equal, withValue, type Path, type Step } from "./values";
 
 /** An edit of one of a text's documents. */
@@ -24,14 +24,24 @@ function editedOnce(text: string, edit: Edit): string {
   if (!document || before === undefined) return text;
   const after = edit.rename === undefined ? withValue(before, edit.path, edit.value) : renamed(before, edit.path, edit.rename);
   if (equal(before, after)) return text;
-  const patched = new Patcher(text, document).patch(edit);
-  if (patched !== undefined && means(patched, edit.document, after)) return patched;
-  return rewritten(text, document, edit);
+  const own = ownEdit(document, edit, before, after);
+  const patched = new Patcher(text, document).patch(own);
+  if (patched !== undefined && means(patched, own.document, after)) return patched;
+  return rewritten(text, document, own);
 }
 
-function documentsOf(text: string): Document.Parsed[] {
-  const documents = parseAllDocuments(text);
-  return Array.isArray(documents) ? documents : [];
+/** ownEdit copies what an alias or a merge brings, with the edit in it, as others name the anchor too. */
+function ownEdit(document: Document.Parsed, edit: Edit, before: unknown, after: unknown): Edit {
+  for (let length = 1; length <= edit.path.length; length++) {
+    const path = edit.path.slice(0, length);
+    const node = nodeAt(document.contents, path);
+    const isAliased = isAlias(node) && length < edit.path.length;
+    const isMerged = node === undefined && at(before, path) !== undefined;
+    if (!isAliased && !isMerged) continue;
+    const whole = at(after, path) === undefined ? path.slice(0, -1) : path;
+    return { document: edit.document, path: whole, value: at(after, whole) };
+  }
+  return edit;
 }
 
 function means(text: string, place: number, wanted: unknown): boolean {

@@ -1,6 +1,7 @@
-import { isAlias, isScalar, LineCounter, parseAllDocuments, visit, type Document, type Node, type Scalar } from "yaml";
+import { isAlias, isMap, isScalar, isSeq, LineCounter, parseAllDocuments, visit, type Document, type Node, type Scalar } from "yaml";
 import { isExact } from "../../../components/exact";
 import { at, fieldsOf, isFields, wordOf, type Fields, type Path } from "./values";
+import { kubernetesValue } from "./yaml11";
 
 /** An object in a text. */
 export interface Written {
@@ -21,13 +22,18 @@ export interface Content {
   problem: { line: number; message: string } | undefined;
 }
 
+/** documentsOf a text. Kubernetes merges what << names. */
+export function documentsOf(text: string, lineCounter?: LineCounter): Document.Parsed[] {
+  const documents = parseAllDocuments(text, { merge: true, ...(lineCounter && { lineCounter }) });
+  return Array.isArray(documents) ? documents : [];
+}
+
 /** read a text. */
 export function read(text: string): Content {
   const lines = new LineCounter();
-  const documents = parseAllDocuments(text, { lineCounter: lines });
   const objects: Written[] = [];
   let problem: Content["problem"];
-  for (const [document, parsed] of (Array.isArray(documents) ? documents : []).entries()) {
+  for (const [document, parsed] of documentsOf(text, lines).entries()) {
     const object = plainOf(parsed);
     const mistake = mistakeIn(parsed, object);
     if (mistake) problem ??= { line: lines.linePos(mistake.offset).line, message: mistake.message };
@@ -42,7 +48,7 @@ export function plainOf(document: Document.Parsed): unknown {
   try {
     return document.toJS() as unknown;
   } catch {
-    return undefined; // an alias without its anchor, or too many aliases
+    return undefined; // an alias without its anchor, too many aliases, or a merge of no object
   }
 }
 
@@ -54,13 +60,32 @@ interface Mistake {
 function mistakeIn(document: Document.Parsed, plain: unknown): Mistake | undefined {
   const [error] = document.errors;
   if (error) return { offset: error.pos[0], message: "This is no YAML." };
-  const found = plain === undefined ? aliasIn(document) : numberIn(document);
+  const found = plain === undefined ? (aliasIn(document) ?? mergeIn(document)) : (numberIn(document) ?? otherwiseIn(document));
   if (found || plain !== undefined) return found;
   return { offset: document.range[0], message: "The aliases of this document repeat too much." };
 }
 
 function aliasIn(document: Document.Parsed): Mistake | undefined {
   return findIn(document, (node) => (isAlias(node) && !node.resolve(document) ? `*${node.source} has no anchor &${node.source} before it.` : undefined));
+}
+
+/** mergeIn a document that merges what is no object. */
+function mergeIn(document: Document.Parsed): Mistake | undefined {
+  const isObject = (node: unknown): boolean => isMap(isAlias(node) ? node.resolve(document) : node);
+  return findIn(document, (node) => {
+    if (!isMap(node)) return undefined;
+    const sources = node.items.filter(({ key }) => isScalar(key) && typeof key.value === "symbol").flatMap(({ value }) => (isSeq(value) ? value.items : [value]));
+    return sources.every(isObject) ? undefined : "<< takes an anchor of an object, such as <<: *name.";
+  });
+}
+
+/** otherwiseIn a document is a value that Kubernetes reads otherwise than the form shows it. */
+function otherwiseIn(document: Document.Parsed): Mistake | undefined {
+  return findIn(document, (node, isKey) => {
+    const value = isKey ? undefined : kubernetesValue(node);
+    if (value === undefined || !isScalar(node)) return undefined;
+    return `Kubernetes reads ${node.source ?? ""} as ${value}: write ${value}, or "${node.source ?? ""}" with quotes for text.`;
+  });
 }
 
 /** isRounded reports whether a node is a whole number that JavaScript has rounded. */
@@ -76,11 +101,11 @@ function numberIn(document: Document.Parsed): Mistake | undefined {
   });
 }
 
-function findIn(document: Document.Parsed, messageOf: (node: Node) => string | undefined): Mistake | undefined {
+function findIn(document: Document.Parsed, messageOf: (node: Node, isKey: boolean) => string | undefined): Mistake | undefined {
   let found: Mistake | undefined;
   visit(document, {
-    Node: (_, node) => {
-      const message = messageOf(node);
+    Node: (place, node) => {
+      const message = messageOf(node, place === "key");
       if (message === undefined) return undefined;
       found = { offset: node.range?.[0] ?? 0, message };
       return visit.BREAK;
