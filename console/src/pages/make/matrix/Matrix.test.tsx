@@ -65,6 +65,21 @@ test("the value of a level is that of the text after a row was removed, undone a
   expect(values()).toEqual(["5s", "60s"]);
 });
 
+test("a number of repeats is typed anew after the field was emptied, and the field stays empty meanwhile", async () => {
+  const model = open();
+  const user = userEvent.setup();
+  const field = screen.getByLabelText<HTMLInputElement>("Repeats of each point");
+  await user.type(field, "3");
+  expect(model.getSnapshot().text).toContain("  repeats: 3\n");
+  await user.clear(field);
+  expect(field.value).toBe("");
+  await user.type(field, "5");
+  expect(model.getSnapshot().text).toContain("  repeats: 5\n");
+  await user.clear(field);
+  await user.tab();
+  expect(model.getSnapshot().text).toBe(campaign);
+});
+
 test("a value that is typed is written when the field is left", async () => {
   const model = open();
   const user = userEvent.setup();

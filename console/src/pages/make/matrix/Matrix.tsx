@@ -1,37 +1,28 @@
-import { Autocomplete, Button, CloseButton, Fieldset, Group, NumberInput, Paper, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
+import { Autocomplete, Button, CloseButton, Fieldset, Group, Paper, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
 import { span } from "../../../components/time";
 import { useForm } from "../form/context";
 import { EditButton } from "../form/EditButton";
+import { TextField } from "../form/fields";
 import { useForecast, useText, type Forecast } from "../hooks";
 import { pathsOf } from "../text/complete";
 import { wordsAt } from "../text/findings";
 import type { TextModel } from "../text/model";
-import { wordOf } from "../text/values";
 import { asCampaign, axesOf, MatrixEditing, textOf, valueOf, type Axis } from "./campaign";
 
 /** Matrix edits what a campaign varies. */
 export function Matrix({ model, namespace, valid }: { model: TextModel; namespace: string; valid: boolean }) {
-  const { editing, edit } = useForm();
+  const { editing } = useForm();
   const { text } = useText(model);
   const campaign = editing.written;
   const { forecast, fresh, error } = useForecast(text, namespace, valid && campaign.kind === "Campaign");
   if (campaign.kind !== "Campaign") return <MakeCampaign model={model} />;
   const matrix = new MatrixEditing(campaign);
-  const spec = campaign.object.spec as Record<string, unknown>;
   return (
     <Stack>
       <SimpleGrid cols={{ base: 2, xs: 3 }}>
         {(["repeats", "parallelism"] as const).map((field) => (
-          <NumberInput
-            key={field}
-            label={field === "repeats" ? "Repeats of each point" : "Runs at once"}
-            min={1}
-            value={Number(wordOf(spec[field]) || 1)}
-            onChange={(value) => {
-              edit(matrix.number(field, typeof value === "number" ? value : undefined));
-            }}
-          />
+          <TextField key={field} label={field === "repeats" ? "Repeats of each point" : "Runs at once"} path={["spec", field]} whole number />
         ))}
       </SimpleGrid>
       {axesOf(campaign).map((axis, place) => (
