@@ -20,11 +20,13 @@ function fake(there: Record<string, Record<string, unknown>> = {}, refused = "")
   const key = (kind: Kind<KubernetesObject>, name: string) => `${kind.kind}/${name}`;
   const to: Cluster = {
     create: (kind, _, object, dryRun) => {
-      const name = key(kind, object.metadata.name);
+      const { generateName } = object.metadata;
+      const own = generateName === undefined ? object.metadata.name : `${generateName}x7k2p`;
+      const name = key(kind, own);
       if (there[name]) return Promise.reject(new Refusal(409, "exists", "AlreadyExists"));
       if (!dryRun && name === refused) return Promise.reject(new Refusal(403, "The quota is used up."));
       done.push(`${dryRun ? "check" : "create"} ${name}`);
-      return Promise.resolve({ metadata: { name: object.metadata.name, uid: `uid of ${name}` } });
+      return Promise.resolve({ metadata: { name: own, uid: `uid of ${name}` } });
     },
     get: (kind, _, name) => Promise.resolve({ metadata: { name }, ...there[key(kind, name)] }),
     remove: (kind, _, name, uid) => {
@@ -44,6 +46,23 @@ test("everything is checked before anything is created, and what is referred to 
   const { to, done } = fake();
   expect(await make(to)).toEqual({ namespace: "team", kind: "Experiment", name: "run" });
   expect(done).toEqual(["check Scenario/hills", "check Experiment/run", "create Scenario/hills", "create Experiment/run"]);
+});
+
+const generated = text.replace("{name: run}", "{generateName: run-}");
+
+test("an experiment without a name has the one that the API server has given it", async () => {
+  expect(await make(fake().to, generated)).toEqual({ namespace: "team", kind: "Experiment", name: "run-x7k2p" });
+});
+
+test("an experiment that was created with a generated name is removed by that name after a refusal", async () => {
+  const { to, done } = fake({}, "Campaign/series");
+  await expect(make(to, `${generated}---\nkind: Campaign\nmetadata: {name: series}\n`)).rejects.toThrow("The quota is used up. Nothing was created.");
+  expect(done.slice(-2)).toEqual(["remove Experiment/run-x7k2p uid of Experiment/run-x7k2p", "remove Scenario/hills uid of Scenario/hills"]);
+});
+
+test("after a lost answer about an experiment without a name nothing is removed", async () => {
+  const { to } = losing(() => Promise.reject(new Refusal(404, "not found")));
+  await expect(make(to, generated)).rejects.toThrow("Experiment run-… may have been created all the same");
 });
 
 test("an equal object that is there already is used, with the defaults that the API server gave it", async () => {

@@ -24,6 +24,7 @@ export const cluster: Cluster = {
 };
 
 interface Wanted {
+  written: Written;
   kind: Kind<KubernetesObject>;
   namespace: string | undefined;
   object: KubernetesObject;
@@ -31,9 +32,10 @@ interface Wanted {
   present: boolean;
 }
 
-/** Made is an object that was created. */
+/** Made is an object that was created. The API server may have given it its name. */
 interface Made {
   each: Wanted;
+  name: string;
   uid: string;
 }
 
@@ -53,15 +55,17 @@ export async function submit(objects: readonly Written[], main: Written | undefi
   if (!main) throw new Refusal(0, "The text has no Experiment and no Campaign.");
   for (const each of wanted) each.present = await check(each, to);
   const made: Made[] = [];
+  let { name } = main;
   for (const each of wanted.filter((w) => !w.present)) {
     try {
       const created = await to.create(each.kind, each.namespace, each.object, false);
-      made.push({ each, uid: created.metadata.uid ?? "" });
+      made.push({ each, name: created.metadata.name, uid: created.metadata.uid ?? "" });
+      if (each.written === main) name = created.metadata.name;
     } catch (reason) {
       throw await failed(each, made, reason, to);
     }
   }
-  return { namespace, kind: main.kind, name: main.name };
+  return { namespace, kind: main.kind, name };
 }
 
 function rank(wanted: Wanted): number {
@@ -74,7 +78,7 @@ function wantedOf(written: Written, namespace: string): Wanted {
   const own = wordOf(at(written.object, ["metadata", "namespace"])) || namespace;
   const metadata = { ...fieldsOf(written.object.metadata), name: written.name, ...(kind.namespaced && { namespace: own }) };
   const object = { ...written.object, metadata } as KubernetesObject;
-  return { kind, namespace: kind.namespaced ? own : undefined, object, present: false };
+  return { written, kind, namespace: kind.namespaced ? own : undefined, object, present: false };
 }
 
 /** check an object by a dry run, and return whether an equal one is there already. */
@@ -100,11 +104,12 @@ async function failed(last: Wanted, made: readonly Made[], reason: unknown, to: 
   const words = reason instanceof Refusal ? reason.message : "The reason is not known.";
   const isLost = status === 0 || status >= 500;
   if (!isLost || !(await mayBeThere(last, to))) return new Refusal(status, `${words} ${await undone(made, to)}`);
-  const left = made.length > 0 ? ` Left as they are: ${made.map(({ each }) => nameOf(each)).join(", ")}.` : "";
+  const left = made.length > 0 ? ` Left as they are: ${made.map(wordsOf).join(", ")}.` : "";
   return new Refusal(status, `${words} ${nameOf(last)} may have been created all the same: look for it before you try again.${left}`);
 }
 
 async function mayBeThere({ kind, namespace, object }: Wanted, to: Cluster): Promise<boolean> {
+  if (object.metadata.name === "") return true; // its name is not known
   try {
     await to.get(kind, namespace, object.metadata.name);
     return true;
@@ -116,12 +121,16 @@ async function mayBeThere({ kind, namespace, object }: Wanted, to: Cluster): Pro
 /** undone removes what was created, the last first, and says what is left. */
 async function undone(made: readonly Made[], to: Cluster): Promise<string> {
   const left: string[] = [];
-  for (const { each, uid } of [...made].reverse()) {
-    await to.remove(each.kind, each.namespace, each.object.metadata.name, uid).catch(() => left.push(nameOf(each)));
+  for (const one of [...made].reverse()) {
+    await to.remove(one.each.kind, one.each.namespace, one.name, one.uid).catch(() => left.push(wordsOf(one)));
   }
   return left.length > 0 ? `Left behind, as it could not be removed: ${left.join(", ")}.` : "Nothing was created.";
 }
 
-function nameOf({ kind, object }: Wanted): string {
-  return `${kind.kind} ${object.metadata.name}`;
+function wordsOf({ each, name }: Made): string {
+  return `${each.kind.kind} ${name}`;
+}
+
+function nameOf({ kind, object: { metadata } }: Wanted): string {
+  return `${kind.kind} ${metadata.name === "" && metadata.generateName ? `${metadata.generateName}…` : metadata.name}`;
 }
