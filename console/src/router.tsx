@@ -1,9 +1,9 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent } from "@tanstack/react-router";
 import { Shell } from "./app/Shell";
 import { writeSearch } from "./components/address";
-import { ErrorPage } from "./components/ErrorPage";
+import { ErrorPage, NoPage } from "./components/ErrorPage";
 
-const root = createRootRoute({ component: Shell, errorComponent: ErrorPage });
+const root = createRootRoute({ component: Shell, errorComponent: ErrorPage, notFoundComponent: NoPage });
 
 // A page is loaded when it is opened for the first time.
 const pages = [
