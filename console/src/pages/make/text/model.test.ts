@@ -20,6 +20,28 @@ test("undo takes back what the form and what the editor wrote, in order", () => 
   expect(model.getSnapshot().text).toBe(text.replace("7", "8"));
 });
 
+test("what is typed into one field of the form is one step of undo, and another field is another", () => {
+  vi.useFakeTimers();
+  const model = new TextModel("kind: Experiment\nspec: {seed: 7, drain: 1}\n");
+  const set = (field: string, value: number) => { model.edit([{ document: 0, path: ["spec", field], value }]); };
+  for (const value of [71, 712]) set("seed", value);
+  for (const value of [12, 123]) set("drain", value);
+  vi.useRealTimers();
+  expect(model.getSnapshot().text).toContain("{seed: 712, drain: 123}");
+  model.undo();
+  expect(model.getSnapshot().text).toContain("{seed: 712, drain: 1}");
+  model.undo();
+  expect(model.getSnapshot()).toMatchObject({ undoable: false, text: "kind: Experiment\nspec: {seed: 7, drain: 1}\n" });
+});
+
+test("two nodes that are removed from the same place are two steps of undo", () => {
+  const nodes = "kind: Experiment\nspec:\n  nodes: [{name: a}, {name: b}, {name: c}]\n";
+  const model = new TextModel(nodes);
+  for (let i = 0; i < 2; i++) model.edit([{ document: 0, path: ["spec", "nodes", 0] }]);
+  model.undo();
+  expect(model.getSnapshot().text).toBe(nodes.replace("{name: a}, ", ""));
+});
+
 test("the form shows the last text that could be read while the editor's has a mistake", () => {
   const model = new TextModel(text);
   model.replace("kind: Experiment\nspec: {seed: [\n");

@@ -1,4 +1,4 @@
-import { history, redo, redoDepth, undo, undoDepth } from "@codemirror/commands";
+import { history, isolateHistory, redo, redoDepth, undo, undoDepth } from "@codemirror/commands";
 import { EditorState, type Extension, type Transaction } from "@codemirror/state";
 import { EditorView } from "@codemirror/view";
 import { changeBetween, edited, type Edit } from "./edits";
@@ -19,6 +19,8 @@ export class TextModel {
   private state: EditorState;
   private view: EditorView | undefined;
   private snapshot: Snapshot;
+  /** what the form has changed last; empty after another change. */
+  private last = "";
   private readonly listeners = new Set<() => void>();
 
   constructor(text: string, extensions: Extension = []) {
@@ -38,13 +40,18 @@ export class TextModel {
 
   /** edit fields of the documents. */
   edit(edits: readonly Edit[]): void {
-    this.replace(edited(this.snapshot.text, edits), edits.map((e) => e.path.join(".")).join(","));
+    // Each removal and renaming is a step of its own.
+    const sets = edits.every(({ value }) => value !== undefined);
+    this.replace(edited(this.snapshot.text, edits), sets ? edits.map((e) => e.path.join(".")).join(",") : "");
   }
 
   /** replace the text; what follows the same field becomes one step of undo. */
   replace(text: string, what = ""): void {
     const change = changeBetween(this.snapshot.text, text);
-    if (change) this.dispatch(this.state.update({ changes: change, userEvent: `input.form.${what}` }));
+    if (!change) return;
+    const annotations = what !== "" && what === this.last ? [] : [isolateHistory.of("before")];
+    this.dispatch(this.state.update({ changes: change, annotations, userEvent: "input.type.form" })); // only what is typed can be joined
+    this.last = what;
   }
 
   readonly undo = (): void => {
@@ -93,6 +100,7 @@ export class TextModel {
   private settle(state: EditorState, changed: boolean): void {
     this.state = state;
     if (!changed) return;
+    this.last = "";
     const text = state.doc.toString();
     const content = read(text);
     this.snapshot = { text, content, readable: content.problem ? this.snapshot.readable : content, undoable: undoDepth(state) > 0, redoable: redoDepth(state) > 0 };
