@@ -44,10 +44,13 @@ export function Topology() {
     const network = ends.find((end) => end?.what === "network");
     if (node && network) edit(editing.connect(node.place, network.name, true));
   };
+  const select = (id: string, chosen: boolean) => {
+    setSelected((now) => (chosen ? id : now === id ? undefined : now));
+  };
   const changeNodes = (changes: NodeChange<ShapeNode>[]) => {
     for (const change of changes) {
       if (change.type === "position" && change.position) setMoved((before) => new Map(before).set(change.id, change.position ?? { x: 0, y: 0 }));
-      else if (change.type === "select" && change.selected) setSelected(change.id);
+      else if (change.type === "select") select(change.id, change.selected);
       else if (change.type === "remove") removeShape(change.id);
     }
   };
@@ -55,10 +58,11 @@ export function Topology() {
     const shape = drawing.shapes.find((each) => each.id === id);
     if (shape) edit(editing.remove(shape.what === "node" ? "nodes" : "networks", shape.place));
     setMoved(new Map());
+    setSelected(undefined); // the next one has its id now
   };
   const changeEdges = (changes: EdgeChange[]) => {
     for (const change of changes) {
-      if (change.type === "select" && change.selected) setSelected(change.id);
+      if (change.type === "select") select(change.id, change.selected);
       const line = change.type === "remove" ? drawing.lines.find((each) => each.id === change.id) : undefined;
       if (line) edit(editing.connect(line.node, line.network, false));
     }

@@ -1,0 +1,74 @@
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { act, render, screen } from "@testing-library/react";
+import type { NodeChange, ReactFlowProps } from "@xyflow/react";
+import { beforeEach, expect, test, vi } from "vitest";
+import { Editing } from "../form/actions";
+import { FormContext } from "../form/context";
+import { useText } from "../hooks";
+import { TextModel } from "../text/model";
+import { Topology } from "./Topology";
+
+const drawn = vi.hoisted((): { properties: Partial<ReactFlowProps> } => ({ properties: {} }));
+
+// jsdom has no layout, which the drawing measures.
+vi.mock("@xyflow/react", () => ({
+  Background: () => null,
+  Controls: () => null,
+  Handle: () => null,
+  Position: {},
+  ReactFlow: (properties: ReactFlowProps) => {
+    drawn.properties = properties;
+    return null;
+  },
+}));
+vi.mock("./topology", async (original) => ({ ...(await original<object>()), layoutOf: () => Promise.resolve(new Map()) }));
+
+const text = "kind: Experiment\nspec:\n  networks: []\n  nodes: [{name: one}, {name: two}, {name: three}]\n";
+
+function Page({ model }: { model: TextModel }) {
+  const main = useText(model).readable.main;
+  if (!main) return null;
+  const form = { editing: new Editing(main), findings: [], schemas: undefined, edit: (edits: Parameters<TextModel["edit"]>[0]) => { model.edit(edits); } };
+  return (
+    <FormContext value={form}>
+      <Topology />
+    </FormContext>
+  );
+}
+
+let model = new TextModel(text);
+
+beforeEach(() => {
+  model = new TextModel(text);
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient()}>
+        <Page model={model} />
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+});
+
+function change(...changes: NodeChange[]) {
+  act(() => { drawn.properties.onNodesChange?.(changes); });
+}
+
+const chosen = () => (drawn.properties.nodes ?? []).filter(({ selected }) => selected).map(({ id }) => id);
+
+test("after a node was removed none is chosen, so that another Delete removes no other one", () => {
+  change({ type: "select", id: "node-0", selected: true });
+  expect(chosen()).toEqual(["node-0"]);
+  change({ type: "remove", id: "node-0" });
+  expect(model.getSnapshot().text).toContain("nodes: [{name: two}, {name: three}]");
+  expect(chosen()).toEqual([]);
+  expect(screen.getByText("Choose a node or a network to change it.")).toBeTruthy();
+});
+
+test("what is chosen can be left, and another one chosen in whatever order the drawing says so", () => {
+  change({ type: "select", id: "node-0", selected: true });
+  change({ type: "select", id: "node-1", selected: true }, { type: "select", id: "node-0", selected: false });
+  expect(chosen()).toEqual(["node-1"]);
+  change({ type: "select", id: "node-1", selected: false });
+  expect(chosen()).toEqual([]);
+});
