@@ -35,6 +35,23 @@ test("a hand on something that can be dragged drags it", () => {
   expect(said).toEqual(['drag {"x":30,"y":15}', 'drop {"x":30,"y":15}']);
 });
 
+test("a second finger ends a drag where the first one is", () => {
+  const { said, gestures } = recorded(true);
+  const hands = new Hands(gestures);
+  hands.press(1, { x: 10, y: 10 });
+  hands.move(1, { x: 30, y: 15 });
+  hands.press(2, { x: 200, y: 200 });
+  expect(said.at(-1)).toBe('drop {"x":30,"y":15}');
+});
+
+test("a second finger moves nothing that was not dragged", () => {
+  const { said, gestures } = recorded(true);
+  const hands = new Hands(gestures);
+  hands.press(1, { x: 10, y: 10 });
+  hands.press(2, { x: 200, y: 200 });
+  expect(said).toEqual([]);
+});
+
 test("two fingers that part enlarge what is between them", () => {
   const { said, gestures } = recorded();
   const hands = new Hands(gestures);

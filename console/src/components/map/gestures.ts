@@ -55,7 +55,8 @@ export class Hands {
       this.dragging = this.gestures.grab(at);
     } else if (this.dragging) {
       this.dragging = false;
-      this.gestures.drop(at);
+      const first = [...this.down.values()][0];
+      if (this.moved && first) this.gestures.drop(first); // the second finger is elsewhere
     }
   }
 
