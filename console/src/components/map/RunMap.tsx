@@ -92,19 +92,23 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
     gcTime: 30_000,
   });
   if (links.data?.hopsByRoutes && !byRoutes) setByRoutes(true);
+  const lines = useMemo(() => linksOf(links.data, measure), [links.data, measure]);
+  const hops = useMemo(() => hopsOver(links.data, node), [links.data, node]);
+  // Jammers and silences are known for each second, links are not.
+  const second = Math.floor(clock.at);
   const scene = useMemo<Scene>(
     () => ({
       nodes,
-      links: linksOf(links.data, measure),
-      jammers: nowhere ? [] : [...jammersAt(data, name, moment), ...(draft ? [draft] : [])],
+      links: lines,
+      jammers: nowhere ? [] : [...jammersAt(data, name, second), ...(draft ? [draft] : [])],
       handles: [],
       terrain: data.terrain ?? undefined,
       inCircle: circle,
-      silent: silentAt(data, name, moment),
-      hops: hopsOver(links.data, node),
+      silent: silentAt(data, name, second),
+      hops,
       selected: node,
     }),
-    [nodes, nowhere, circle, links.data, measure, data, name, moment, node, draft],
+    [nodes, nowhere, circle, lines, hops, data, name, second, node, draft],
   );
   const select = (next: string | undefined) => {
     choose({ node: next });

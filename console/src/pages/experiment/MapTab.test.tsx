@@ -26,6 +26,12 @@ beforeEach(() => {
   answer({ "/session": { mode: "local", user: "ann", groups: [], namespace: "team" }, "/map": map, "/links": { links: [] } });
 });
 
+test("a radio is silent on the map from the second on in which it was silenced", async () => {
+  answer({ "/session": { mode: "local", user: "ann", groups: [], namespace: "team" }, "/map": { ...map, silences: [{ network: "vhf", node: "hq", fromSeconds: 42 }] }, "/links": { links: [] } });
+  open("/?network=vhf&at=42");
+  expect(await screen.findByRole("img", { name: "Map with 1 node of 1, 0 on the move; 0 links; 1 silent radio." })).toBeTruthy();
+});
+
 function open(address = "/") {
   return openPage("/", () => <MapTab experiment={experiment} />, address);
 }
