@@ -1,6 +1,6 @@
 import type { Background } from "./background";
 import { degreesLabel, multiples, niceStep, scaleBar } from "./grid";
-import type { Point, Projection } from "./projection";
+import { around, type Point, type Projection } from "./projection";
 import type { Scheme } from "./sprites";
 import { shaded, type Terrain } from "./terrain";
 import { boundsOf, toPixel, type View } from "./view";
@@ -74,7 +74,9 @@ function drawGraticule(context: CanvasRenderingContext2D, view: View, projection
   const low = projection.toPlace({ x: west, y: south });
   const high = projection.toPlace({ x: east, y: north });
   const step = niceStep(Math.max((high.latitude - low.latitude) / Math.max(view.height / 110, 1), 1e-6));
-  const eastStep = niceStep(Math.max(Math.abs(high.longitude - low.longitude) / Math.max(view.width / 140, 1), 1e-6));
+  // East of the date line longitudes begin anew.
+  const wide = (high.longitude - low.longitude + 360) % 360;
+  const eastStep = niceStep(Math.max(wide / Math.max(view.width / 140, 1), 1e-6));
   const { grid, text } = colours[scheme];
   context.strokeStyle = grid;
   context.fillStyle = text;
@@ -87,11 +89,11 @@ function drawGraticule(context: CanvasRenderingContext2D, view: View, projection
     context.lineTo(view.width, y);
     context.fillText(degreesLabel(latitude, step, ["N", "S"]), 4, y - 3);
   }
-  for (const longitude of multiples(eastStep, low.longitude, high.longitude)) {
+  for (const longitude of multiples(eastStep, low.longitude, low.longitude + wide)) {
     const x = Math.round(toPixel(view, projection.toMetres({ latitude: low.latitude, longitude })).x) + 0.5;
     context.moveTo(x, 0);
     context.lineTo(x, view.height);
-    context.fillText(degreesLabel(longitude, eastStep, ["E", "W"]), x + 3, 12);
+    context.fillText(degreesLabel(around(longitude), eastStep, ["E", "W"]), x + 3, 12);
   }
   context.stroke();
 }
