@@ -33,6 +33,15 @@ test("a cell of one run leads to its results, by keyboard too", async () => {
   expect(router.state.location.pathname).toMatch(/^\/ns\/e5\/runs\//);
 });
 
+test("the map is reached by keyboard when its axes have changed to fewer levels", async () => {
+  const router = open();
+  const cells = await screen.findAllByRole("button", { name: /^way .*, network .*: / });
+  cells.at(-1)?.focus();
+  await router.navigate({ to: ".", search: { x: "service", y: "link" } } as never);
+  await screen.findAllByRole("button", { name: /^service .*, link .*: / });
+  expect([...screen.getByRole("grid").querySelectorAll("[data-cell]")].filter((cell) => (cell as HTMLElement).tabIndex === 0)).toHaveLength(1);
+});
+
 test("runs that have not begun are said to be pending", async () => {
   open();
   const cell = await screen.findByRole("button", { name: /^way amqp, network wifi-2: Delivered pending, 4 runs$/ });

@@ -23,13 +23,15 @@ interface HeatMapProps {
 export function HeatMap({ namespace, runs, x, y, measure, averaged }: HeatMapProps) {
   const cells = useMemo(() => cellsOf(runs, x, y, measure), [runs, x, y, measure]);
   const scale = useMemo(() => scaleOf(cells, measure), [cells, measure]);
-  const [at, setAt] = useState<readonly [number, number]>([0, 0]);
+  const [last, setLast] = useState<readonly [number, number]>([0, 0]);
+  // Other axes may have fewer levels.
+  const at = [Math.min(last[0], cells.length - 1), Math.min(last[1], x.levels.length - 1)] as const;
   const grid = useRef<HTMLTableElement>(null);
   const move = (event: KeyboardEvent) => {
     const next = moved(event.key, at, cells.length, x.levels.length);
     if (!next) return;
     event.preventDefault();
-    setAt(next);
+    setLast(next);
     grid.current?.querySelector<HTMLElement>(`[data-cell="${next.join("-")}"]`)?.focus();
   };
   return (
@@ -57,7 +59,7 @@ export function HeatMap({ namespace, runs, x, y, measure, averaged }: HeatMapPro
                     place={`${i}-${j}`}
                     current={at[0] === i && at[1] === j}
                     onFocus={() => {
-                      setAt([i, j]);
+                      setLast([i, j]);
                     }}
                   />
                 ))}
