@@ -1,5 +1,5 @@
 import { Button, Group, Skeleton, Stack, Text, Title } from "@mantine/core";
-import { Link, useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useRouterState } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useScope } from "../../app/scope";
 import { ClusterRoom, TeamRooms } from "../../components/capacity/CapacityView";
@@ -13,7 +13,8 @@ import { NamespacesField } from "./NamespacesField";
 
 /** Home shows what runs, waits and has ended in the namespaces that the user may see, and what is free. */
 export function Home() {
-  const filter = filterOf(useSearch({ strict: false }));
+  // The search of the route comes later than a key: the caret would jump.
+  const filter = filterOf(useRouterState({ select: (state): Record<string, unknown> => state.location.search }));
   const scope = useScope(filter.namespace);
   const found = useObjectsIn(experiments, scope.namespaces);
   const series = useObjectsIn(campaigns, scope.namespaces);
