@@ -51,6 +51,12 @@ test("runs that failed or were skipped count as progress of a campaign", () => {
   expect(entryOfCampaign(campaign)).toMatchObject({ progress: 50, count: "62/124", group: "running" });
 });
 
+test("a campaign that has ended counts from the end of its round, and one that runs from its start", () => {
+  const [roundStartTime, roundCompletionTime] = ["2026-11-26T09:00:00Z", "2026-11-27T07:00:00Z"];
+  const since = (phase: "Running" | "Succeeded") => entryOfCampaign({ ...campaign, status: { phase, roundStartTime, roundCompletionTime } }).since;
+  expect([since("Succeeded"), since("Running")]).toEqual([roundCompletionTime, roundStartTime]);
+});
+
 test.each(["Scheduled", "Suspended"] as const)("a campaign that is %s waits", (phase) => {
   expect(entryOfCampaign({ ...campaign, status: { phase } }).group).toBe("waiting");
 });

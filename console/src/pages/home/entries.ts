@@ -99,6 +99,7 @@ export function entryOfCampaign(c: Campaign): Entry {
   const { metadata, status = {} } = c;
   const { succeeded = 0, failed = 0, skipped = 0, total = 0, summary = "" } = status.counts ?? {};
   const created = metadata.creationTimestamp ?? "";
+  const group = campaignGroups[status.phase ?? "Pending"] ?? "running";
   return {
     key: `campaign/${metadata.namespace ?? ""}/${metadata.name}`,
     kind: "campaign",
@@ -107,7 +108,7 @@ export function entryOfCampaign(c: Campaign): Entry {
     uid: metadata.uid ?? "",
     recorded: false,
     phase: status.phase ?? "Submitted",
-    group: campaignGroups[status.phase ?? "Pending"] ?? "running",
+    group,
     campaign: "",
     count: summary,
     place: 0,
@@ -118,7 +119,7 @@ export function entryOfCampaign(c: Campaign): Entry {
     medianDelay: "",
     keptUp: undefined,
     offBy: "",
-    since: status.roundStartTime ?? created,
+    since: (group === "finished" ? status.roundCompletionTime : undefined) ?? status.roundStartTime ?? created,
   };
 }
 
