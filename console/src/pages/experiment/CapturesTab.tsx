@@ -22,20 +22,21 @@ export default function CapturesTab({ experiment: e, state }: TabProps) {
   const { objects, error } = useObjects(kind, { namespace });
   const manifest = useManifest(e);
   const mayCreate = useAccess({ verb: "create", group: kind.group, resource: kind.plural, namespace });
-  const [shown, setShown] = useState<CaptureFile>();
+  const [shown, setShown] = useState<string>();
   const rows = useMemo(() => {
     const own = (objects ?? []).filter((capture) => capture.spec.experiment === e.metadata.name);
     return capturesOf(state?.plan.captures ?? [], own, manifest.data?.files ?? [], !isUp(e));
   }, [objects, state?.plan.captures, manifest.data, e]);
+  const file = rows.flatMap(({ files }) => files).find(({ path }) => path === shown);
   return (
     <Stack>
       <Trouble error={error ?? manifest.error} title="Captures could not be read" />
       {mayCreate && isUp(e) && <NewCapture experiment={e} />}
       {rows.length === 0 && <Text>There is no capture. One of the whole run belongs into the experiment&apos;s collect.captures.</Text>}
       {rows.map((row) => (
-        <Row key={`${row.name}/${row.network}`} experiment={e} row={row} shown={shown?.path} onShow={setShown} />
+        <Row key={`${row.name}/${row.network}`} experiment={e} row={row} shown={shown} onShow={setShown} />
       ))}
-      {shown && <PacketList key={shown.path} experiment={e} file={shown} />}
+      {file && <PacketList key={file.path} experiment={e} file={file} />}
     </Stack>
   );
 }
@@ -44,7 +45,7 @@ interface RowProps {
   experiment: Experiment;
   row: CaptureRow;
   shown: string | undefined;
-  onShow: (file: CaptureFile | undefined) => void;
+  onShow: (path: string | undefined) => void;
 }
 
 function Row({ experiment: e, row, shown, onShow }: RowProps) {
@@ -99,7 +100,7 @@ function FileButtons({ experiment: e, row, file, isShown, onShow }: Pick<RowProp
         aria-pressed={isShown}
         aria-label={`First packets on ${name}`}
         onClick={() => {
-          onShow(isShown ? undefined : file);
+          onShow(isShown ? undefined : file.path);
         }}
       >
         First packets

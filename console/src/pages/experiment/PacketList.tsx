@@ -1,5 +1,5 @@
 import { Stack, Table, Text, Title } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { summarise } from "../../archive/packet";
 import { readPcapng, type CapturedPacket } from "../../archive/pcapng";
 import { filePath } from "../../archive/runs";
@@ -19,6 +19,7 @@ export function PacketList({ experiment: e, file }: { experiment: Experiment; fi
   const { data, error, isPending } = useQuery({
     queryKey: ["packets", path, file.bytes > mostBytes ? "full" : file.bytes],
     queryFn: async ({ signal }) => readPcapng(await beginningOf(path, signal), mostPackets),
+    placeholderData: keepPreviousData,
   });
   return (
     <Stack gap="xs">
