@@ -44,6 +44,13 @@ test("the part and the search of a run stand in its address", async () => {
   expect(screen.queryByText("results/results.json")).toBeNull();
 });
 
+test("another part of a run is not searched for what was sought in the one before", async () => {
+  const router = open({ [uid]: state, "/files": files }, "?find=radio&sort=-count");
+  await userEvent.setup().click(await screen.findByRole("tab", { name: "Files" }));
+  expect(await screen.findByText("results/results.json")).toBeTruthy();
+  expect(router.state.location.searchStr).toBe("?part=files");
+});
+
 test("the map of a run begins at T0 and has a slider up to its end", async () => {
   const map = { t0: state.plan.t0, durationSeconds: 120, nodes: [{ name: "hq", networks: ["wan"], track: [[0, 58.1, 7.9, 0], [120, 58.2, 7.9, 0]] }], networks: [{ name: "wan", model: "link", links: false }] };
   open({ [uid]: state, "/map": map }, "?part=map");

@@ -112,7 +112,8 @@ function Parts(props: PartProps) {
       value={chosen?.id ?? ""}
       keepMounted={false}
       onChange={(part) => {
-        choose({ part: part === "overview" || part === null ? undefined : part });
+        // Parts search and sort by parameters of the same names.
+        choose({ part: part === "overview" || part === null ? undefined : part, find: undefined, sort: undefined });
       }}
     >
       <Tabs.List mb="md">
