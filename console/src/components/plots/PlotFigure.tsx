@@ -3,6 +3,7 @@ import { useElementSize } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useId, useRef, useState, type ReactNode } from "react";
 import { cspNonce } from "../../app/nonce";
+import { Trouble } from "../Trouble";
 import { VirtualTable, type Column } from "../VirtualTable";
 import { inksOf, type Inks } from "./inks";
 import { saveSVG, type LegendEntry } from "./save";
@@ -27,7 +28,7 @@ interface PlotFigureProps {
 
 /** PlotFigure shows a plot, the same as a table, and a button that downloads it. */
 export function PlotFigure({ title, file, draw, columns, rows, legend = [], children }: PlotFigureProps) {
-  const { data: plot } = useQuery({ queryKey: ["plot library"], queryFn: () => import("@observablehq/plot"), staleTime: Infinity });
+  const { data: plot, error } = useQuery({ queryKey: ["plot library"], queryFn: () => import("@observablehq/plot"), staleTime: Infinity });
   const { ref: frame, width } = useElementSize();
   const place = useRef<HTMLDivElement>(null);
   const inks = inksOf(useComputedColorScheme("light"));
@@ -73,7 +74,7 @@ export function PlotFigure({ title, file, draw, columns, rows, legend = [], chil
       </Group>
       <Stack gap="xs" mt="xs">
         <Legend entries={legend} />
-        <div ref={frame}>{plot ? <div ref={place} /> : <Loader aria-label="The plot is being drawn" />}</div>
+        <div ref={frame}>{plot ? <div ref={place} /> : error ? <Trouble error={error} title="The plot could not be drawn" /> : <Loader aria-label="The plot is being drawn" />}</div>
         {open && <VirtualTable label={title} columns={columns} rows={rows} keyOf={keyOfRow} height={320} />}
         {children !== undefined && (
           <Text component="figcaption" size="sm" c="dimmed">
