@@ -21,14 +21,16 @@ interface LineListProps {
   lines: ListedLine[];
   t0: string | undefined;
   note?: string;
+  /** begins is set to show the first lines, until the user follows the newest. */
+  begins?: boolean;
 }
 
 const rowHeight = 24;
 
 /** LineList shows very many lines, of which it draws those in view, and follows the newest. */
-export function LineList({ label, lines, t0, note }: LineListProps) {
+export function LineList({ label, lines, t0, note, begins = false }: LineListProps) {
   const { scroller, items, height, scrollTo } = useRows(lines.length, rowHeight);
-  const [follows, setFollows] = useState(true);
+  const [follows, setFollows] = useState(!begins);
   const [chosen, setChosen] = useState<string | number>();
   const last = lines.length - 1;
   useEffect(() => {
@@ -62,6 +64,12 @@ export function LineList({ label, lines, t0, note }: LineListProps) {
         }}
         onWheel={(event) => {
           if (event.deltaY < 0) setFollows(false);
+        }}
+        onPointerDown={(event) => {
+          if (event.target === event.currentTarget) setFollows(false); // the scrollbar
+        }}
+        onTouchMove={() => {
+          setFollows(false);
         }}
       >
         <Box pos="relative" h={height} className={classes.body ?? ""}>

@@ -66,13 +66,15 @@ function LogView({ experiment: e, log }: { experiment: Experiment; log: LogFile 
   const uid = e.metadata.uid ?? "";
   const follows = !isOver(e);
   // The size grows with each listing; reading begins where it was when the log was opened.
-  const [offset, setOffset] = useState(Math.max(0, log.bytes - tailBytes));
+  const [tail] = useState(Math.max(0, log.bytes - tailBytes));
+  const [keepsFirst, setKeepsFirst] = useState(false);
+  const offset = keepsFirst ? 0 : tail;
   const [choice, choose] = useChoices();
   const words = choice("findLines") ?? "";
-  const follower = useMemo(() => new Follower({ namespace, uid, path: log.path, offset, follows }), [namespace, uid, log.path, offset, follows]);
-  const { lines, forgotten, ended, error } = useSyncExternalStore(follower.subscribe, follower.snapshot);
+  const follower = useMemo(() => new Follower({ namespace, uid, path: log.path, offset, follows, keepsFirst }), [namespace, uid, log.path, offset, follows, keepsFirst]);
+  const { lines, forgotten, ended, full, error } = useSyncExternalStore(follower.subscribe, follower.snapshot);
   const found = useMemo(() => matching(lines, words, (line) => line.text).map((line) => ({ key: line.number, milliseconds: line.milliseconds, text: line.text })), [lines, words]);
-  const note = [ended ? "complete" : "", forgotten > 0 ? `${forgotten} older ones not kept` : ""].filter(Boolean).join(", ");
+  const note = [ended ? "complete" : "", full ? "from the start; the download has all" : "", forgotten > 0 ? `${forgotten} older ones not kept` : ""].filter(Boolean).join(", ");
   return (
     <Stack gap="xs">
       <Group align="end">
@@ -85,11 +87,11 @@ function LogView({ experiment: e, log }: { experiment: Experiment; log: LogFile 
           }}
           w={{ base: "100%", xs: 320 }}
         />
-        {offset > 0 && (
+        {(offset > 0 || forgotten > 0) && (
           <Button
             variant="default"
             onClick={() => {
-              setOffset(0);
+              setKeepsFirst(true);
             }}
           >
             Read from the start ({bytes(log.bytes)})
@@ -100,7 +102,7 @@ function LogView({ experiment: e, log }: { experiment: Experiment; log: LogFile 
         </Button>
       </Group>
       <Trouble error={error} title="The log could not be read on" />
-      <LineList label={`Log ${log.path}`} lines={found} t0={e.status?.t0} note={note} />
+      <LineList key={keepsFirst ? "first" : "newest"} label={`Log ${log.path}`} lines={found} t0={e.status?.t0} note={note} begins={keepsFirst} />
     </Stack>
   );
 }

@@ -11,6 +11,8 @@ export interface Log {
   forgotten: number;
   /** ended is set when nothing more comes. */
   ended: boolean;
+  /** full is set when the first lines are there, and the others have no room. */
+  full: boolean;
   /** error is why it is not read on now. It is tried again. */
   error: Error | null;
 }
@@ -24,6 +26,8 @@ export interface Source {
   offset: number;
   /** follows is set to read on while the log grows. */
   follows: boolean;
+  /** keepsFirst is set to keep the first lines, and to end when there is no room for more. */
+  keepsFirst?: boolean;
 }
 
 const mostLines = 50_000;
@@ -42,7 +46,7 @@ interface Reading {
 
 /** Follower reads a log while it has listeners. Where an answer breaks off, it goes on at that byte. */
 export class Follower {
-  private log: Log = { lines: [], forgotten: 0, ended: false, error: null };
+  private log: Log = { lines: [], forgotten: 0, ended: false, full: false, error: null };
   private readonly listeners = new Set<() => void>();
   private running: AbortController | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -50,6 +54,7 @@ export class Follower {
   constructor(
     private readonly source: Source,
     private readonly open: (source: Source, signal: AbortSignal) => Promise<ReadableStream<Uint8Array>> = fromServer,
+    private readonly most = mostLines,
   ) {}
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -71,15 +76,16 @@ export class Follower {
   readonly snapshot = (): Log => this.log;
 
   private async run(signal: AbortSignal): Promise<void> {
-    const reading: Reading = { offset: this.source.offset, lines: new Lines(mostLines, this.source.offset > 0), decoder: new TextDecoder() };
+    const reading: Reading = { offset: this.source.offset, lines: new Lines(this.most, this.source.offset > 0, this.source.keepsFirst), decoder: new TextDecoder() };
     for (;;) {
       const before = reading.offset;
       const failure = await this.readOn(reading, signal);
       if (signal.aborted) return;
-      const ended = failure === null && !this.source.follows;
+      const { isFull } = reading.lines;
+      const ended = failure === null && !this.source.follows && !isFull;
       if (ended) reading.lines.end();
       if (ended || reading.offset > before || failure !== this.log.error) this.publish(reading.lines, ended, failure);
-      if (ended) return;
+      if (ended || isFull) return;
       await sleep(askAgainAfter(failure, everyMilliseconds), signal);
     }
   }
@@ -94,6 +100,10 @@ export class Follower {
         if (done || signal.aborted) return null;
         reading.offset += value.length;
         reading.lines.add(reading.decoder.decode(value, { stream: true }));
+        if (reading.lines.isFull) {
+          await reader.cancel();
+          return null;
+        }
         this.timer ??= setTimeout(() => {
           this.publish(reading.lines, false, null);
         }, publishEveryMilliseconds);
@@ -107,7 +117,7 @@ export class Follower {
   private publish(lines: Lines, ended: boolean, error: Error | null): void {
     clearTimeout(this.timer);
     this.timer = undefined;
-    this.log = { lines: lines.snapshot(), forgotten: lines.forgotten, ended, error };
+    this.log = { lines: lines.snapshot(), forgotten: lines.forgotten, ended, full: lines.isFull, error };
     for (const listener of this.listeners) listener();
   }
 }

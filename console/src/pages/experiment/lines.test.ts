@@ -34,6 +34,13 @@ test("the newest lines are kept, and the others counted", () => {
   expect(lines.forgotten).toBe(95);
 });
 
+test("the first lines are kept where they are wanted, however many come at once", () => {
+  const lines = new Lines(5, false, true);
+  for (let i = 0; i < 20; i += 4) lines.add(`${i}\n${i + 1}\n${i + 2}\n${i + 3}\n`);
+  expect(texts(lines)).toEqual(["0", "1", "2", "3", "4"]);
+  expect([lines.isFull, lines.forgotten]).toEqual([true, 0]);
+});
+
 test("a line without an end does not grow for ever", () => {
   const lines = new Lines(5);
   for (let i = 0; i < 30; i++) lines.add("x".repeat(100_000));
@@ -96,6 +103,27 @@ test("a log that grows is read on where it ended before, and its last line waits
   await read;
   expect(asked).toEqual([0, 5]);
   expect(textsOf(follower)).toEqual(["é", "last"]);
+});
+
+test.each([true, false])("a long log that is read from its start ends with the first lines, also if it grows: %s", async (follows) => {
+  let asked = 0;
+  let pulled = 0;
+  let cancelled = false;
+  const long = new ReadableStream<Uint8Array>({
+    pull(controller) {
+      controller.enqueue(new TextEncoder().encode("one\ntwo\n"));
+      if (++pulled === 100) controller.close();
+    },
+    cancel() { cancelled = true; },
+  });
+  const follower = new Follower({ ...source, follows, keepsFirst: true }, () => {
+    asked++;
+    return Promise.resolve(long);
+  }, 3);
+  await reads(follower, () => follower.snapshot().lines.length > 0);
+  expect(follower.snapshot()).toMatchObject({ ended: false, error: null, forgotten: 0 });
+  expect(textsOf(follower)).toEqual(["one", "two", "one"]);
+  expect([asked, cancelled]).toEqual([1, true]);
 });
 
 test("a log that has not begun is no trouble while the run goes on", async () => {

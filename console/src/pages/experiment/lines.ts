@@ -10,7 +10,7 @@ export interface Line {
 // Longer lines are cut, to fit a screen.
 const longest = 4096;
 
-/** Lines collects lines from pieces of text, and keeps the newest. */
+/** Lines collects lines from pieces of text, and keeps the newest, or the first. */
 export class Lines {
   private kept: Line[] = [];
   private partial = "";
@@ -21,6 +21,8 @@ export class Lines {
     private readonly most: number,
     /** beginsWithin is set if the first piece may begin within a line, which is then left out. */
     beginsWithin = false,
+    /** keepsFirst is set to keep the first lines, and to leave out those for which there is no room. */
+    private readonly keepsFirst = false,
   ) {
     this.skipping = beginsWithin;
   }
@@ -45,7 +47,13 @@ export class Lines {
       this.skipping = false;
       return;
     }
+    if (this.isFull) return;
     this.kept.push({ number: this.count++, text: text.length > longest ? `${text.slice(0, longest)} …` : text, milliseconds: timeOf(text) });
+  }
+
+  /** isFull is set when lines that come are left out. */
+  get isFull(): boolean {
+    return this.keepsFirst && this.count >= this.most;
   }
 
   /** newest lines that are kept, in another array each time. */
