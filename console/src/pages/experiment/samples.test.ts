@@ -1,7 +1,7 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
 import type { LiveFigures, RunState } from "../../archive/types";
-import { Samples } from "./samples";
+import { forgetOldest, Samples } from "./samples";
 
 function state(sent: number, live: Partial<LiveFigures> = {}): RunState {
   return { counters: { sent, received: sent / 2, triggered: 0, processed: 0 }, sealed: false, live: { offered: 0, delaySeconds: null, queueFrames: 3, lateReleases: 1, slotsMissed: 2, ...live } } as unknown as RunState;
@@ -65,6 +65,13 @@ test("samples survive a reload", () => {
   before.add(20_000, state(10, { networks: [{ name: "vhf", bytesSent: 1100, framesSent: 1, framesReceived: 0, bytesReceived: 0 }] }));
   expect(before.snapshot().at(-1)?.volume).toEqual({ vhf: 100 });
   expect(new Samples("k", kept).snapshot()).toEqual(before.snapshot());
+});
+
+test("the browser keeps the samples of the newest runs only, and nothing else is removed", () => {
+  const items = new Map([["vignette-draft a", "d"], ["vignette.samples.broken", "{"]]);
+  for (const [uid, at] of [["b", 2], ["c", 3], ["a", 1]] as const) items.set(`vignette.samples.${uid}`, JSON.stringify([[at, 0, 0, 0, 0, 0, 0, 0, {}]]));
+  forgetOldest({ length: items.size, key: (i) => [...items.keys()][i] ?? null, getItem: (key) => items.get(key) ?? null, removeItem: (key) => void items.delete(key) }, 2);
+  expect([...items.keys()]).toEqual(["vignette-draft a", "vignette.samples.b", "vignette.samples.c"]);
 });
 
 test("what the browser has kept may be broken", () => {

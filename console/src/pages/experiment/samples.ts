@@ -125,11 +125,21 @@ const ofRuns = new Map<string, Samples>();
 // The samples of so many runs are kept while the console is open.
 const keptRuns = 8;
 
+const prefix = "vignette.samples.";
+
+/** forgetOldest removes the samples of all but the newest runs, which would leave drafts no room. */
+export function forgetOldest(storage: Pick<Storage, "length" | "key" | "getItem" | "removeItem">, most = keptRuns): void {
+  const keys = Array.from({ length: storage.length }, (_, i) => storage.key(i)).filter((key) => key?.startsWith(prefix) === true) as string[];
+  const runs = keys.map((key) => ({ key, at: restored(storage, key).at(-1)?.at ?? 0 })).sort((a, b) => b.at - a.at);
+  for (const { key } of runs.slice(most)) storage.removeItem(key);
+}
+
 /** samplesOf a run by its UID. They go on while the page shows other parts of the run. */
 export function samplesOf(uid: string): Samples {
   let samples = ofRuns.get(uid);
   if (!samples) {
-    samples = new Samples(`vignette.samples.${uid}`, tabStorage);
+    samples = new Samples(`${prefix}${uid}`, tabStorage);
+    forgetOldest(window.sessionStorage);
     ofRuns.set(uid, samples);
     for (const oldest of ofRuns.keys()) {
       if (ofRuns.size <= keptRuns) break;
