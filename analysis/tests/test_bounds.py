@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 from lab import BFT, PICTURE, SECOND, T0, Lab
 
+from vignette_analysis import analyse
 from vignette_analysis.data.expected import Table, streams
 from vignette_analysis.data.messages import Matching
 from vignette_analysis.data.run import Run
@@ -49,6 +50,68 @@ class Deliveries:
         """Bounds for late times of the radio's loop, in seconds."""
         late = [Interval(T0 + round(a * SECOND), T0 + round(b * SECOND), b - a, "late") for a, b in intervals]
         return Marking(self.run, self.matching, Lateness(late, list(losses), list(actions), **more)).bounds(self.group)
+
+
+# Brokers of one, two and far are joined to the hub's alone.
+STAR = [(a, b) for node in ("one", "two", "far") for a, b in ((node, "hub"), ("hub", node))]
+
+
+def joined(directory, *more: tuple[str, dict], passages=STAR, **picture) -> Lab:
+    """A publisher on one and a subscriber on two, at brokers of their own, which passages join: one delivery each second."""
+    lab = Lab(directory / "run")
+    client = {"one": [BFT | {"brokers": ["one/broker"]}], "two": [PICTURE | {"brokers": ["two/broker"]} | picture]}
+    for node in ("one", "two", "hub", "far"):
+        own = [app for where, app in more if where == node]
+        lab.node(node, {"name": "broker", "kind": "mosquitto"}, *client.get(node, []), *own)
+    lab.plan = {"passages": [{"from": f"{a}/broker", "to": f"{b}/broker", "filters": ["#"]} for a, b in passages]}
+    lab.renamed = [("one/bft", "two/picture", "/picture")]
+    for second in range(60):
+        lab.event("one/bft", "sent", second + 0.1, f"m{second}", "/one/bft")
+        lab.event("two/picture", "received", second + 0.6 if second == 30 else second + 0.2, f"m{second}", "/picture")
+    for node in lab.nodes:
+        for second in range(-1, 63):
+            lab.sample(node["name"], float(second), 0)
+        for app in node["apps"]:
+            lab.agent(node["name"], app["name"], "started", 0.0, instance=app["instances"][0], latenessSeconds=0.0)
+    return lab
+
+
+def marked_by_a_missed_slot_of(lab: Lab, node: str) -> int:
+    lab.around(30.55, slotsMissedFrom=T0 + 30 * SECOND, network="wan", node=node, slots=1)
+    return analyse(lab.write()).results["groups"][0]["bounds"]["marked"]
+
+
+@pytest.mark.parametrize(("node", "marked"), [("one", 1), ("two", 1), ("hub", 1), ("far", 0)])
+def test_a_late_broker_on_the_way_concerns_what_it_carries_and_no_other_one(tmp_path, node, marked):
+    assert marked_by_a_missed_slot_of(joined(tmp_path), node) == marked
+
+
+def test_each_broker_of_a_ring_may_have_carried_a_message(tmp_path):
+    ring = [("one", "hub"), ("hub", "two"), ("one", "far"), ("far", "two")]
+    assert marked_by_a_missed_slot_of(joined(tmp_path, passages=ring), "far") == 1
+
+
+def test_passages_lead_only_in_their_direction(tmp_path):
+    assert marked_by_a_missed_slot_of(joined(tmp_path, passages=[("one", "two"), ("far", "two"), ("one", "hub")]), "hub") == 0
+
+
+def test_a_broker_that_a_client_may_fail_over_to_concerns_its_deliveries(tmp_path):
+    lab = joined(tmp_path, passages=[("one", "two")], brokers=["two/broker", "far/broker"])
+    assert marked_by_a_missed_slot_of(lab, "far") == 1
+
+
+def test_a_late_mediator_concerns_what_goes_from_broker_to_broker(tmp_path):
+    lab = joined(tmp_path, ("far", {"name": "relay", "kind": "mediator"}), passages=[("one", "two")])
+    assert marked_by_a_missed_slot_of(lab, "far") == 1
+
+
+def test_a_broker_on_the_way_that_started_late_may_have_lost_what_was_sent_meanwhile(tmp_path):
+    lab = joined(tmp_path)
+    lab.logs["logs/two/picture/messages-1.jsonl"] = lab.logs["logs/two/picture/messages-1.jsonl"][2:]
+    lab.logs["logs/hub/broker/agent.jsonl"].clear()
+    lab.agent("hub", "broker", "started", 1.5, instance="hub/broker", plannedTs=T0, latenessSeconds=1.5)
+    share = analyse(lab.write()).results["groups"][0]["bounds"]
+    assert share["markedLost"] == 2 and share["deliveredPercent"]["high"] == 100
 
 
 def evenly(count: int, period: float, delay: float) -> tuple[np.ndarray, np.ndarray]:

@@ -10,6 +10,7 @@ from ..data.messages import Matching
 from ..data.run import Run
 from .deliveries import QUANTILES, RESERVED, publishers_by_group, quantiles
 from .lateness import Interval, Lateness
+from .ways import Ways
 
 # A queue that a late interval filled may delay later messages for this multiple of its length: at 90 % load of the queue.
 AFTER_EFFECT = 10
@@ -92,6 +93,7 @@ class Marking:
         self._run, self._lateness, self._deliveries = run, lateness, deliveries
         self._publisher, self._subscriber = (deliveries[name].to_numpy() for name in ("publisher", "subscriber"))
         self._sent = deliveries["sent"].to_numpy()
+        self._ways = Ways(run, self._publisher, self._subscriber)
         self._arrived = deliveries["received"].is_not_null().to_numpy()
         self._delay = np.where(self._arrived, deliveries["received"].fill_null(0).to_numpy() - self._sent, 0)
         self._over_radio = ~deliveries["local"].to_numpy()
@@ -149,15 +151,18 @@ class Marking:
         return found
 
     def _of_node(self, node: str) -> np.ndarray:
-        """Rows of the deliveries whose sender, receiver or broker is on the node."""
+        """Rows of the deliveries whose sender or receiver is on the node, or a broker or mediator on the way."""
         there = np.array([node in (i.node, i.broker_node) for i in self._run.instances])
-        return np.flatnonzero(there[self._publisher] | there[self._subscriber])
+        rows = there[self._publisher] | there[self._subscriber]
+        for name in self._ways.names:
+            if name.startswith(f"{node}/"):
+                rows |= self._ways.over(name)
+        return np.flatnonzero(rows)
 
-    def _actions(self) -> tuple[dict[str, np.ndarray], np.ndarray]:
-        """Seconds that each instance ran outside its plan, and deliveries that a late start may have lost."""
+    def _actions(self) -> tuple[np.ndarray, np.ndarray]:
+        """Seconds by which late starts and stops shifted each delivery's share of the run, and deliveries that they may have lost."""
         instances = self._run.instances
-        shift = {"publisher": np.zeros(len(instances)), "subscriber": np.zeros(len(instances))}
-        unheard = np.zeros(len(self._sent), bool)
+        shift, unheard = np.zeros(len(self._sent)), np.zeros(len(self._sent), bool)
         numbers = {i.name: i.number for i in instances}
         for action in self._lateness.actions:
             number = numbers.get(action.instance)
@@ -167,14 +172,18 @@ class Marking:
             serves = not instance.publishes and not instance.subscribes
             broker = f"{instance.node}/{instance.app}"
             clients = np.array([i.number == number or (serves and (broker in i.brokers or not i.brokers)) for i in instances])
+            sends, hears = clients[self._publisher], clients[self._subscriber]
+            if serves:
+                hears = sends | hears | self._ways.over(broker)
             if instance.publishes or serves:
-                shift["publisher"][clients] += action.seconds
+                shift += action.seconds * sends
             if instance.subscribes and action.what != "started":
-                shift["subscriber"][clients] += action.seconds
+                shift += action.seconds * hears
+            elif serves and action.what != "started":
+                shift += action.seconds * (hears & ~sends)
             if not instance.publishes or instance.subscribes:
-                concerned = clients[self._subscriber] | (clients[self._publisher] & serves)
                 meanwhile = (self._sent >= action.planned) & (self._sent <= action.planned + action.seconds * _SECOND)
-                unheard |= concerned & meanwhile
+                unheard |= hears & meanwhile
         return shift, unheard
 
     def bounds(self, group: dict) -> dict:
@@ -215,7 +224,7 @@ class Marking:
     def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float) -> dict | None:
         if not offered:
             return None
-        shifted = sum(seconds[getattr(self, f"_{side}")[chosen]].sum() for side, seconds in self._shift.items()) / self._seconds
+        shifted = self._shift[chosen].sum() / self._seconds
         low, high = max(received - shifted, 0.0), min(received + lost + shifted, offered)
         return {"low": 100.0 * float(low) / offered, "high": 100.0 * float(high) / offered}
 
