@@ -386,6 +386,26 @@ def test_a_waveform_that_was_changed_between_runs_is_a_difference():
     assert labels.name(runs).labels == ["delay=1ms", "delay=2ms"]
 
 
+def test_runs_of_one_kind_of_app_that_differ_are_no_repeats_because_another_run_has_another_kind():
+    specs = [{"mosquitto": {"queue": 1}}, {"mosquitto": {"queue": 2}}, {"rabbitmq": {"vhost": "v"}}]
+    found = labels.name([loaded({"apps": [{"name": "broker"} | spec]}) for spec in specs])
+    assert found.conditions == [0, 1, 2]
+    assert list(found.differences) == ["apps.broker", "apps.broker.mosquitto.queue"]
+
+
+def test_runs_with_one_waveform_of_other_contents_are_no_repeats_because_a_run_has_another_waveform():
+    delays = [("lan", "1ms"), ("lan", "2ms"), ("satcom", "550ms")]
+    specs = [({"networks": [{"name": "w", "waveform": name}]}, {name: {"link": {"delay": delay}}}) for name, delay in delays]
+    assert labels.name([loaded(spec, waveforms=waveforms) for spec, waveforms in specs]).conditions == [0, 1, 2]
+
+
+def test_runs_with_one_scenario_of_other_digests_are_no_repeats_because_a_run_has_another_scenario():
+    runs = [loaded({"scenario": {"ref": ref}}) for ref in ("march", "march", "halt")]
+    for one, digest in zip(runs, ("sha256:1", "sha256:2", "sha256:3"), strict=True):
+        one.plan["scenario"] = {"digest": digest}
+    assert labels.name(runs).conditions == [0, 1, 2]
+
+
 def test_seeds_and_housekeeping_are_no_differences():
     runs = [loaded({"seed": s, "collect": {"x": s}, "networks": [{"name": "w", "subnet": f"198.18.{s}.0/24"}]}) for s in (1, 2)]
     assert labels.name(runs).conditions == [0, 0]

@@ -126,17 +126,24 @@ def _differences(runs: list[dict[str, str]]) -> dict[str, list[str]]:
     paths = list(dict.fromkeys(path for fields in runs for path in fields))
     values = {path: [fields.get(path, ABSENT) for fields in runs] for path in paths}
     differing = {path: some for path, some in values.items() if len(set(some)) > 1}
-    return {path: some for path, some in differing.items() if not _follows(path, differing, runs)}
+    return {path: some for path, some in differing.items() if not _follows(some, _parents(path, runs))}
 
 
-def _follows(path: str, differing: dict[str, list[str]], runs: list[dict[str, str]]) -> bool:
-    """Report whether a field differs only because another does: it belongs to another kind of app or waveform."""
+def _follows(values: list[str], parents: list[str] | None) -> bool:
+    """Report whether a field differs only because another one does: runs that agree in that one agree in this, too."""
+    return parents is not None and len(set(parents)) > 1 and len(set(zip(parents, values, strict=True))) == len(set(parents))
+
+
+def _parents(path: str, runs: list[dict[str, str]]) -> list[str] | None:
+    """What the field belongs to in each run: the kind of an app, a waveform, or a scenario; None for all others."""
     parts = path.split(".")
     if parts[0] == "waveforms":
-        return not all(any(p.startswith(f"waveforms.{parts[1]}.") for p in fields) for fields in runs)
+        return [parts[1] if any(p.startswith(f"waveforms.{parts[1]}.") for p in fields) else ABSENT for fields in runs]
     if path == "scenario.digest":
-        return "scenario.ref" in differing
-    return parts[0] == "apps" and len(parts) > 2 and ".".join(parts[:2]) in differing
+        return [fields.get("scenario.ref", ABSENT) for fields in runs]
+    if parts[0] == "apps" and len(parts) > 2:
+        return [fields.get(".".join(parts[:2]), ABSENT) for fields in runs]
+    return None
 
 
 def _written(fields: list[str], values: list[tuple[str, ...]]) -> list[str] | None:
