@@ -32,15 +32,15 @@ SEALED = [
 def test_what_the_manifest_names_is_said_as_it_is_and_not_found_again(lacking):
     lacking.manifest |= {"files": lacking.archived(), "gaps": SEALED}
     results = analyse(lacking.write()).results
-    # The figures that cannot be computed without the capture are the analysis' to name.
-    assert gap(results, "networks: byLayer, tcp, routingBytesPerSecond of wan")
-    assert [entry for entry in results["gaps"] if not entry["what"].startswith("networks")] == SEALED
+    # The figures that cannot be computed without the capture or an agent's log are the analysis' to name.
+    assert gap(results, "networks: byLayer, tcp, routingBytesPerSecond of wan") and gap(results, "verdict")
+    assert [entry for entry in results["gaps"] if not entry["what"].startswith(("networks", "verdict"))] == SEALED
 
 
 def test_of_a_run_that_was_not_sealed_one_gap_says_that_nobody_knows_what_its_archive_lacks(lacking):
     lacking.manifest = None
     results = analyse(lacking.write()).results
-    assert gap_names(results) == {"manifest.json", "networks: byLayer, tcp, routingBytesPerSecond of wan"}
+    assert gap_names(results) == {"manifest.json", "networks: byLayer, tcp, routingBytesPerSecond of wan", "verdict"}
     assert "nobody knows what the archive lacks" in gap(results, "manifest.json")["reason"]
 
 
@@ -52,6 +52,6 @@ def test_archived_logs_that_the_folder_does_not_have_in_full_are_named(pair):
     (pair.directory / "logs/prt/picture/agent.jsonl").unlink()
     del pair.logs["logs/prt/picture/agent.jsonl"]
     results = analyse(pair.write()).results
-    assert gap_names(results) == {"log logs/nor/bft/messages-1.jsonl", "log logs/prt/picture/agent.jsonl"}
+    assert gap_names(results) == {"log logs/nor/bft/messages-1.jsonl", "log logs/prt/picture/agent.jsonl", "verdict"}
     assert gap(results, "log logs/prt/picture/agent.jsonl")["node"] == "prt"
     assert "the run's folder has no such file" in gap(results, "log logs/prt/picture/agent.jsonl")["reason"]

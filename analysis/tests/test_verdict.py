@@ -4,7 +4,7 @@ import json
 import random
 
 import pytest
-from lab import SECOND, T0, Lab
+from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 
 from vignette_analysis import analyse
 
@@ -132,3 +132,42 @@ def test_steps_that_come_late_and_clocks_that_are_set_back_are_moments(pair):
     late = analyse(pair.write()).results["verdict"]["late"]
     assert [(moment["fromSeconds"], moment["worstSeconds"]) for moment in late] == [(6.0, 0.0), (8.0, 1.0)]
     assert "came 0.110 s late" in late[0]["what"] and "stepped back" in late[1]["what"]
+
+
+@pytest.mark.parametrize(("step", "start", "end"), [(5.0, 24.0, 30.0), (-5.0, 29.0, 35.0)])
+def test_a_step_of_the_clock_that_agents_log_is_late_time_and_a_gap(pair, step, start, end):
+    for node, app in (("nor", "bft"), ("prt", "picture")):
+        pair.agent(node, app, "clockStep", 30.0, latenessSeconds=step)
+    results = analyse(pair.write()).results
+    assert [(late["fromSeconds"], late["toSeconds"], late["worstSeconds"]) for late in results["verdict"]["late"]] == [(start, end, 5.0)] * 2
+    assert not results["verdict"]["keptUp"]
+    assert f"stepped once, most of all by {step:.3f} s" in gap(results, "clock offset")["reason"]
+
+
+def test_agents_of_one_node_log_the_same_step_of_the_clock(lab):
+    lab.node("nor", BFT, PICTURE)
+    for app in ("bft", "picture"):
+        lab.agent("nor", app, "clockStep", 30.0, latenessSeconds=0.5)
+    assert len(analyse(lab.write()).results["verdict"]["late"]) == 1
+
+
+def test_steps_of_the_clock_before_and_after_the_measurement_do_not_count(pair):
+    for at in (-20.0, 90.0):
+        pair.agent("nor", "bft", "clockStep", at, latenessSeconds=5.0)
+    pair.logs["logs/nor/bft/agent.jsonl"].sort()
+    results = analyse(pair.write()).results
+    assert results["verdict"]["keptUp"] and results["gaps"] is None
+
+
+def test_a_clock_of_its_own_concerns_its_node_alone(pair):
+    clock = {"worstOffsetSeconds": 0.0, "worstUncertaintySeconds": 0.0, "setSeconds": 0.0, "measurements": 5}
+    pair.state["agents"] = [{"node": "nor", "app": "bft", "phase": "done", "clock": clock}]
+    for node, app in (("nor", "bft"), ("prt", "picture")):
+        pair.agent(node, app, "clockStep", 30.0, latenessSeconds=5.0)
+    assert [late["node"] for late in analyse(pair.write()).results["verdict"]["late"]] == ["", "nor"]
+
+
+def test_there_is_no_verdict_without_the_log_of_each_agent(pair):
+    del pair.logs["logs/prt/picture/agent.jsonl"]
+    results = analyse(pair.write()).results
+    assert "verdict" not in results and "some agent" in gap(results, "verdict")["reason"]

@@ -26,6 +26,8 @@ _MOST = {"instance": safe.MOST, "actionID": safe.MOST, "message": safe.MOST_OUTP
 THROTTLED_SECONDS = 0.010
 # An app that waits for processors longer than this share of the run is named.
 PRESSURE_SHARE = 0.05
+# An agent looks for steps of the clock so often (checkPeriod in internal/agent).
+CLOCK_CHECK_SECONDS = 1.0
 
 
 def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
@@ -33,13 +35,15 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
     starved: dict[str, list[tuple[float, str]]] = {event: [] for event in _CPU}
     unmeasured: dict[str, list[str]] = {event: [] for event in _CPU}
     told = set()
+    steps: dict[str, list[dict]] = {}
+    found.logged = True
     for node in run.nodes:
         for app in node.get("apps") or []:
             name = f"logs/{node['name']}/{app['name']}/agent.jsonl"
             path = run.directory / name
             if not path.exists():
+                found.logged = False
                 continue
-            found.logged = True
             events, bad = jsonlines.read(path, _SCHEMA)
             good = events.filter((pl.col("ts") > 0) & pl.col("event").is_not_null())
             bad += events.height - good.height
@@ -47,12 +51,15 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
             rows = [row | {name: safe.bounded(row[name], most) for name, most in _MOST.items() if row[name]} for row in good.to_dicts()]
             found.actions += _actions(node["name"], rows)
             found.intervals += _clock_steps(node["name"], rows)
+            # All agents of a node log the same steps.
+            steps[node["name"]] = max(steps.get(node["name"], []), _logged_steps(run, rows), key=len)
             _starved(run, f"{node['name']}/{app['name']}", rows, starved, unmeasured)
             _down(run, node["name"], app, rows, gaps)
             findings.ended(run, node["name"], app, rows, gaps)
             _add_gaps(run, node["name"], app["name"], rows, gaps)
             if any(row["event"] == "failed" for row in rows):
                 told.add((node["name"], app["name"]))
+    found.intervals += _stepped(run, steps, gaps)
     _failed(run, told, gaps)
     for event, apps in starved.items():
         if apps:
@@ -106,6 +113,31 @@ def _clock_steps(node: str, rows: list[dict]) -> list[Interval]:
         back = (before["ts"] - after["ts"]) / 1e9
         if back > CLOCK_STEP_SECONDS:
             found.append(Interval(after["ts"], before["ts"], back, f"clock of {node} stepped back"))
+    return found
+
+
+def _logged_steps(run: Run, rows: list[dict]) -> list[dict]:
+    """Steps of the clock, in both directions, that the agent saw between T0 and the end of the drain."""
+    if run.t0 is None:
+        return []
+    within = (row for row in rows if row["event"] == "clockStep" and row["latenessSeconds"] and row["ts"] > run.t0)
+    return [row for row in within if run.measure_end is None or row["ts"] - CLOCK_CHECK_SECONDS * 1e9 < run.measure_end]
+
+
+def _stepped(run: Run, steps: dict[str, list[dict]], gaps: Gaps) -> list[Interval]:
+    """Times by the clock in which steps fell, and a gap for each node whose clock was stepped."""
+    own = {agent["node"] for agent in (run.state or {}).get("agents") or [] if agent.get("clock")}
+    found = []
+    for node, rows in steps.items():
+        for row in rows:
+            seconds = row["latenessSeconds"]
+            start, end = row["ts"] - round((CLOCK_CHECK_SECONDS + max(seconds, 0)) * 1e9), row["ts"] + round(max(-seconds, 0) * 1e9)
+            # Containers share their host's clock with those of other nodes.
+            found.append(Interval(start, end, abs(seconds), f"clock of {node} stepped by {seconds:.3f} s", node=node if node in own else ""))
+        if rows:
+            worst = max((row["latenessSeconds"] for row in rows), key=abs)
+            often = "once" if len(rows) == 1 else f"{len(rows)} times"
+            gaps.add("clock offset", f"the clock of this node was stepped {often}, most of all by {worst:.3f} s: delays are wrong by as much", node)
     return found
 
 

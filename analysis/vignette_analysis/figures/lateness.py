@@ -84,7 +84,7 @@ class Lateness:
     networks: list[dict] = field(default_factory=list)
     # Sentences on possible causes.
     context: list[str] = field(default_factory=list)
-    # Whether there is a log of any agent.
+    # Whether there are the logs of all agents.
     logged: bool = False
     # Intervals in which the radio model dropped frames for reasons that lateness adds to.
     overflows: list[Loss] = field(default_factory=list)

@@ -22,7 +22,7 @@ def possible(run: Run, lateness: Lateness, sampled: bool, gaps: Gaps) -> bool:
     if run.t0 is not None and lateness.logged and (sampled or not run.plan.get("spec", {}).get("networks")):
         return True
     if not emane:
-        gaps.add("verdict", "agents' logs, radio samples of some node or T0 are missing: whether the emulation kept up is not known")
+        gaps.add("verdict", "logs of some agent, radio samples of some node or T0 are missing: whether the emulation kept up is not known")
     return False
 
 
