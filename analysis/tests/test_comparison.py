@@ -274,6 +274,19 @@ def test_groups_of_several_nodes_are_compared_within_too(tmp_path, stored):
     assert shift == {"alpha to alpha": 0, "cross": pytest.approx(0.25)}
 
 
+def test_a_difference_within_a_group_may_be_within_the_lateness_of_its_senders(tmp_path):
+    runs = [analyse(platoons(tmp_path, uid, 0.5).write()) for uid in ("one", "two")]
+    runs[1].deliveries = runs[1].deliveries.with_columns(received=pl.col("received") + 20_000_000)
+    for one in runs:
+        for group in one.results["groups"]:
+            if group["name"] == "alpha":
+                median = group["delaySeconds"]["median"]
+                group["bounds"] = {"delaySeconds": {"median": {"low": median - 0.015, "high": median}}}
+    groups = {group["name"]: group for group in compare(runs, by="run").results["groups"]}
+    assert groups["alpha to alpha"]["differences"][0]["withinLateness"] == ["delay"]
+    assert groups["bravo"]["differences"][0]["withinLateness"] == []
+
+
 def test_runs_without_requests_say_nothing_of_them(two):
     comparison = compare(two)
     assert "requests" not in json.dumps(comparison.results) and "equests" not in comparison.text()
@@ -384,6 +397,12 @@ def test_a_waveform_that_was_changed_between_runs_is_a_difference():
     spec = {"networks": [{"name": "w", "waveform": "lan"}]}
     runs = [loaded(spec, waveforms={"lan": {"link": {"delay": delay}}}) for delay in ("1ms", "2ms")]
     assert labels.name(runs).labels == ["delay=1ms", "delay=2ms"]
+
+
+def test_bytes_per_second_stand_in_the_table_of_all_whatever_group_names_it(two):
+    runs = [analyse(folder) for folder in two]
+    (table,) = [table for table in rendering.tables(compare(runs).results) if table.kind == "figures" and "all" in table.title]
+    assert table.title.startswith("Groups radio") and table.header[-1] == "wan B/s"
 
 
 def test_runs_of_one_kind_of_app_that_differ_are_no_repeats_because_another_run_has_another_kind():

@@ -118,6 +118,11 @@ def test_hollander_and_wolfes_permeabilities():
     assert effects.shift(alone(early), alone(term)).estimate / 100 == pytest.approx(0.305)
 
 
+def test_no_p_is_below_that_of_the_best_permutation_even_with_ties():
+    test = effects.mann_whitney(alone([1, 1, 1]), alone([2, 2, 2]))
+    assert test.p == test.least_p == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize(
     ("a", "b", "low", "high"),
     [

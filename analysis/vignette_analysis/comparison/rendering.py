@@ -130,7 +130,7 @@ def tables(results: dict) -> list[Table]:
             # If all deliveries are of one kind, several groups are the same.
             alike.setdefault(json.dumps(group | {"name": ""}), []).append(group)
     for groups in alike.values():
-        made += _group_tables(groups[0], _groups([group["name"] for group in groups]), results, marks)
+        made += _group_tables(groups[0], [group["name"] for group in groups], results, marks)
     if results["messageSizes"]:
         made.append(_sizes_table(results, marks))
     if results["picture"]:
@@ -221,8 +221,9 @@ def _groups(names: list[str]) -> str:
     return f"group {names[0]}" if len(names) == 1 else f"groups {', '.join(names[:-1])} and {names[-1]} (the same deliveries)"
 
 
-def _group_tables(group: dict, title: str, results: dict, marks: set[str]) -> list[Table]:
-    networks = (results["networks"] or []) if group["name"] == "all" else []
+def _group_tables(group: dict, names: list[str], results: dict, marks: set[str]) -> list[Table]:
+    """Tables of a group, which stands for all of these names."""
+    title, networks = _groups(names), (results["networks"] or []) if "all" in names else []
     header = ["label", *_FIGURES, *(f"{n['name']} B/s" for n in networks)]
     several = any(row["runs"] > 1 for row in group["conditions"])
     short = several and len(group["runs"]) > MAX_RUN_ROWS
