@@ -199,6 +199,15 @@ def test_missed_slots_may_have_cost_their_share(tmp_path):
     assert bounds["deliveredPercent"]["high"] == pytest.approx(100 * 590 / 600 + 0.1)
 
 
+def test_a_late_start_of_an_own_program_that_hears_and_sends_shifts_its_messages(lab):
+    lab.node("nor", {"name": "own", "kind": "image", "topics": ["orders"]}).node("prt", PICTURE)
+    for second in range(60):
+        lab.event("nor/own", "sent", second + 0.1, f"m{second}", "/own").event("prt/picture", "received", second + 0.2, f"m{second}", "/own")
+    lab.agent("nor", "own", "started", 3.0, instance="nor/own", plannedTs=T0, latenessSeconds=3.0)
+    share = analyse(lab.write()).results["verdict"]["bounds"]["deliveredPercent"]
+    assert share["low"] == pytest.approx(95)
+
+
 def fifo(sent: np.ndarray, service: np.ndarray, stalls: list[tuple[float, float]], room: float = np.inf) -> np.ndarray:
     """When a queue with one server delivers; what would wait for longer than `room` is dropped. The server does nothing in stalls."""
     free, done = 0.0, np.full(len(sent), np.nan)

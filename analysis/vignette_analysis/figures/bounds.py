@@ -98,7 +98,8 @@ class Marking:
         self._delay = np.where(self._arrived, deliveries["received"].fill_null(0).to_numpy() - self._sent, 0)
         self._over_radio = ~deliveries["local"].to_numpy()
         self._seconds = max(run.duration_seconds, 1e-9)
-        self._groups = publishers_by_group(run, set(matching.messages["publisher"].unique()))
+        self._senders = set(matching.messages["publisher"].unique())
+        self._groups = publishers_by_group(run, self._senders)
         # A late frame may be lost where the protocol gives up, or where the links change over time.
         answered = [_changes(run) or i.protocol not in UNANSWERED for i in run.instances]
         self._answered = np.array(answered, bool)[self._publisher]
@@ -169,19 +170,21 @@ class Marking:
             if not action.late or number is None:
                 continue
             instance = instances[number]
-            serves = not instance.publishes and not instance.subscribes
+            # The plan does not know whether a program of the user's own publishes.
+            publishes = instance.publishes or number in self._senders
+            serves = not publishes and not instance.subscribes
             broker = f"{instance.node}/{instance.app}"
             clients = np.array([i.number == number or (serves and (broker in i.brokers or not i.brokers)) for i in instances])
             sends, hears = clients[self._publisher], clients[self._subscriber]
             if serves:
                 hears = sends | hears | self._ways.over(broker)
-            if instance.publishes or serves:
+            if publishes or serves:
                 shift += action.seconds * sends
             if instance.subscribes and action.what != "started":
                 shift += action.seconds * hears
             elif serves and action.what != "started":
                 shift += action.seconds * (hears & ~sends)
-            if not instance.publishes or instance.subscribes:
+            if not publishes or instance.subscribes:
                 meanwhile = (self._sent >= action.planned) & (self._sent <= action.planned + action.seconds * _SECOND)
                 unheard |= hears & meanwhile
         return shift, unheard
