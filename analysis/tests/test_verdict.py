@@ -130,7 +130,7 @@ def test_steps_that_come_late_and_clocks_that_are_set_back_are_moments(pair):
         pair.around(float(second), network="wan", steps=second + 1, **({"worstStepLatenessSeconds": 0.11} if second == 7 else {}))
     pair.agent("nor", "bft", "stopped", 9.0, instance="nor/bft").agent("nor", "bft", "started", 8.0, instance="nor/bft")
     late = analyse(pair.write()).results["verdict"]["late"]
-    assert [(moment["fromSeconds"], moment["worstSeconds"]) for moment in late] == [(6.0, 0.0), (8.0, 1.0)]
+    assert [(moment["fromSeconds"], moment["worstSeconds"]) for moment in late] == [(6.0, 0.11), (8.0, 1.0)]
     assert "came 0.110 s late" in late[0]["what"] and "stepped back" in late[1]["what"]
 
 
@@ -171,3 +171,11 @@ def test_there_is_no_verdict_without_the_log_of_each_agent(pair):
     del pair.logs["logs/prt/picture/agent.jsonl"]
     results = analyse(pair.write()).results
     assert "verdict" not in results and "some agent" in gap(results, "verdict")["reason"]
+
+
+def test_positions_that_come_late_are_late_times_of_deliveries(pair):
+    for second in range(61):
+        pair.around(float(second), network="wan", steps=second + 1, **({"worstStepLatenessSeconds": 0.15} if second == 30 else {}))
+        pair.event("nor/bft", "sent", second + 0.1, f"m{second}", "/nor/bft")
+        pair.event("prt/picture", "received", second + (0.4 if second == 29 else 0.2), f"m{second}", "/nor/bft")
+    assert analyse(pair.write()).results["groups"][0]["bounds"]["marked"] == 1

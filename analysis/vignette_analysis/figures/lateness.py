@@ -47,7 +47,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Loss:
-    """An interval in which the emulation itself lost frames."""
+    """An interval in which the emulation itself lost frames; 0 where it may have lost some in an interval that is late, too."""
 
     start: int
     end: int
@@ -104,7 +104,10 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
     found.intervals += _clock_steps(log.samples)
     found.intervals += _without_lines(samples, found.intervals)
     found.overflows += _losses(samples, _OVERFLOWS)
-    found.losses += _losses(samples, _LOSSES) + _late_steps(run, log.steps)
+    # Frames met the earlier values meanwhile: some may have come late, and some may have been lost.
+    late_steps = _late_steps(run, log.steps)
+    found.intervals += late_steps
+    found.losses += _losses(samples, _LOSSES) + [Loss(i.start, i.end, 0, i.what, i.network) for i in late_steps]
     found.networks = [_network(*part) for part in samples.partition_by("network", as_dict=True).items()]
     found.context += _stolen(run, log)
 
@@ -173,12 +176,12 @@ def _losses(samples: pl.DataFrame, reasons: dict[str, str]) -> list[Loss]:
     return found
 
 
-def _late_steps(run: Run, steps: pl.DataFrame) -> list[Loss]:
-    """Intervals in which positions and pathloss were applied late: frames met the earlier values."""
+def _late_steps(run: Run, steps: pl.DataFrame) -> list[Interval]:
+    """Intervals in which positions and pathloss were applied late."""
     late = while_running(run, steps.sort("host", "network", "ts").with_columns(since=pl.col("ts").shift(1).over("host", "network")))
     rows = late.filter(pl.col("since").is_not_null() & (pl.col("worstStepLatenessSeconds") > LATE_STEP_SECONDS))
     return [
-        Loss(start, end, 0, f"positions and pathloss of {network} came {seconds:.3f} s late on host {host}", network)
+        Interval(start, end, seconds, f"positions and pathloss of {network} came {seconds:.3f} s late on host {host}", network)
         for start, end, seconds, network, host in rows.select("since", "ts", "worstStepLatenessSeconds", "network", "host").rows()
     ]
 

@@ -3,7 +3,7 @@
 from ..data.gaps import Gaps
 from ..data.run import Run, duration
 from .bounds import GIVE_UP_SECONDS
-from .lateness import Lateness, Loss
+from .lateness import Lateness
 
 # runapi.MostLate
 MOST_LATE = 50
@@ -156,7 +156,8 @@ def _actions(lateness: Lateness) -> dict:
 
 def _moments(run: Run, lateness: Lateness) -> list[dict]:
     """The worst moments as runapi.Late in order of time. Lost frames are chosen first, then the longest lateness."""
-    found = [((0, -loss.frames), _late(run, loss.node, loss.start, loss.end, _lost_text(loss), 0.0)) for loss in lateness.losses]
+    lost = [loss for loss in lateness.losses if loss.frames]
+    found = [((0, -loss.frames), _late(run, loss.node, loss.start, loss.end, f"{loss.frames} {loss.what}", 0.0)) for loss in lost]
     found += [((1, -i.seconds), _late(run, i.node, i.start, i.end, i.what, i.seconds)) for i in lateness.intervals]
     for a in lateness.actions:
         if a.late:
@@ -164,10 +165,6 @@ def _moments(run: Run, lateness: Lateness) -> list[dict]:
             found.append(((1, -a.seconds), _late(run, a.node, a.planned, end, f"{a.what} {a.instance}".strip(), a.seconds)))
     worst = [entry for _, entry in sorted(found, key=lambda pair: pair[0])[:MOST_LATE]]
     return sorted(worst, key=lambda entry: (entry["fromSeconds"], entry["node"], entry["what"]))
-
-
-def _lost_text(loss: Loss) -> str:
-    return f"{loss.frames} {loss.what}" if loss.frames else loss.what
 
 
 def _late(run: Run, node: str, start: int, end: int, what: str, seconds: float) -> dict:
