@@ -47,5 +47,13 @@ def test_a_lost_host_speaks_against_the_emulation(pair):
 
 def test_what_is_lost_between_hosts_speaks_against_the_emulation(pair):
     known(known(known(pair, 1.0, missingDatagrams=5), 2.0, missingDatagrams=8), 3.0, missingDatagrams=1)
-    (late,) = analyse(pair.write()).results["verdict"]["late"]
-    assert late["what"].startswith("3 datagrams lost on the way between hosts host-b and host-a")
+    # radiod began to count anew before the last sample.
+    late = analyse(pair.write()).results["verdict"]["late"]
+    assert [moment["what"] for moment in late] == [f"{n} datagrams lost on the way between hosts host-b and host-a" for n in (3, 1)]
+
+
+def test_what_is_lost_between_hosts_counts_from_t0_to_the_end_of_the_drain(pair):
+    for at, missing in ((-2.5, 0), (-1.5, 2), (0.5, 5), (59.5, 5), (60.5, 9), (61.5, 20)):
+        known(pair, at, missingDatagrams=missing)
+    late = analyse(pair.write()).results["verdict"]["late"]
+    assert [(moment["fromSeconds"], moment["what"].split()[0]) for moment in late] == [(-1.5, "3"), (59.5, "4")]

@@ -19,9 +19,12 @@ def examine(run: Run, log: RadioLog, gaps: Gaps, found: Lateness) -> None:
             end = outage.end or (run.window[1] if run.window else outage.start)
             found.intervals.append(Interval(outage.start, end, max(end - outage.start, 0) / 1e9, outage.reason))
     for (host, peer), series in log.peers.partition_by(["host", "peer"], as_dict=True, maintain_order=True).items():
-        rows = [row for row in series.to_dicts() if run.t0 is not None and row["ts"] >= run.t0 and (not run.window or row["ts"] <= run.window[1])]
-        _clock(host, peer, rows, gaps)
-        found.losses += _lost(host, peer, rows)
+        if run.t0 is None:
+            continue
+        rows, end = series.to_dicts(), run.window[1] if run.window else series["ts"].max()
+        _clock(host, peer, [row for row in rows if run.t0 <= row["ts"] <= end], gaps)
+        within = [(before, after) for before, after in itertools.pairwise(rows) if after["ts"] > run.t0 and before["ts"] < end]
+        found.losses += _lost(host, peer, within)
 
 
 def _clock(host: str, peer: str, rows: list[dict], gaps: Gaps) -> None:
@@ -36,12 +39,13 @@ def _clock(host: str, peer: str, rows: list[dict], gaps: Gaps) -> None:
         )
 
 
-def _lost(host: str, peer: str, rows: list[dict]) -> list[Loss]:
+def _lost(host: str, peer: str, pairs: list[tuple[dict, dict]]) -> list[Loss]:
     found = []
-    for before, after in itertools.pairwise(rows):
+    for before, after in pairs:
         for field, what in LOSSES.items():
+            counted, earlier = after[field] or 0, before[field] or 0
             # A restarted radiod counts from 0.
-            lost = max((after[field] or 0) - (before[field] or 0), 0)
+            lost = counted if counted < earlier else counted - earlier
             if lost:
                 found.append(Loss(before["ts"], after["ts"], lost, f"{what} between hosts {peer} and {host}"))
     return found
