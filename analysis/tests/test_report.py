@@ -324,3 +324,22 @@ def test_tables_of_delays_show_microseconds_where_there_are_some():
 )
 def test_ticks_are_round(scale, ticks):
     assert scale.ticks(6) == pytest.approx(ticks)
+
+
+def test_an_axis_of_equal_values_has_a_length():
+    for value in (-0.5, 0.0, 0.5):
+        low, high, _ = charts.spanning(value, value)
+        assert low <= value <= high and low < high
+
+
+def test_equal_negative_delays_are_drawn(pair):
+    for second in range(5):
+        pair.event("nor/bft", "sent", second + 1.0, f"m{second}", "/nor/bft").event("prt/picture", "received", second + 0.5, f"m{second}", "/nor/bft")
+    rendered(pair)
+
+
+def test_links_count_on_where_radiod_began_anew(pair):
+    for at, heard, missed in ((1.0, 40, 2), (2.0, 100, 5), (3.0, 10, 1), (4.0, 30, 1)):
+        link = {"node": "nor", "sinrDB": 10, "pathlossDB": 80, "heard": heard, "missed": {"lowSINR": missed}}
+        pair.around(at, network="wan", receiver="prt", **{"from": [link]})
+    assert re.search(r"nor \u2192 prt .*130 .*6 .*low SINR 6", text_of(rendered(pair)))

@@ -60,7 +60,8 @@ def spanning(least: float, greatest: float) -> tuple[float, float, bool]:
     if least > 0 and greatest / least > LOGARITHMIC_FROM:
         return least / 1.15, greatest * 1.15, True
     low = min(least, 0.0)
-    return low, greatest + (greatest - low) * 0.04 or 1.0, False
+    high = greatest + (greatest - low) * 0.04
+    return low, high if high > low else low + 1.0, False
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -12,6 +12,7 @@ from .parts import Chart, Section, Table, Text, table
 MAX_LINKS = 15
 # Hop counts with an area of their own; greater ones share the last.
 MAX_AREAS = 6
+_LINK = ("network", "source", "receiver")
 _WHY = {
     "belowSensitivity": "too weak",
     "lowSINR": "low SINR",
@@ -66,15 +67,18 @@ def links(analysis: Analysis) -> Section:
     """Figures of the radio links over the whole run."""
     if analysis.links.is_empty():
         return Section("links", "Links", [Text("No network has a physical layer (rfpipe, tdma): there is no SINR and no pathloss.")])
-    of = [pl.col(name).cast(pl.String) for name in ("network", "source", "receiver")]
+    of = [pl.col(name).cast(pl.String) for name in _LINK]
+    counts = ("heard", *MISSED)
     found = (
         analysis.links.lazy()
+        .sort("ts")
+        .with_columns(_growth(count) for count in counts)
         .group_by(of)
         .agg(
             pl.col("sinrDB").median().alias("sinr"),
             pl.col("sinrDB").min().alias("least"),
             pl.col("pathlossDB").median().alias("pathloss"),
-            *(pl.col(count).max() for count in ("heard", *MISSED)),
+            *(pl.when(pl.col(count).count() > 0).then(pl.col(count).sum()).alias(count) for count in counts),
         )
         .with_columns(missed=pl.sum_horizontal(MISSED))
         .sort(pl.col("heard") + pl.col("missed"), "network", "source", "receiver", descending=[True, False, False, False])
@@ -85,6 +89,12 @@ def links(analysis: Analysis) -> Section:
     which = f"The {len(rows)} of {found.height} links with the most transmissions. " if found.height > len(rows) else ""
     note = f"{which}Heard and missed are transmissions in the whole run; links.csv has every second."
     return Section("links", "Links", [table("Radio links", header, rows, text=(0, 1, 7)), Text(note, "note")])
+
+
+def _growth(count: str) -> pl.Expr:
+    """Growth of a link's counter, which starts from 0 with radiod, and with the first sample."""
+    now, before = pl.col(count), pl.col(count).forward_fill().shift(1).over(_LINK).fill_null(0)
+    return pl.when(now >= before).then(now - before).otherwise(now).alias(count)
 
 
 def _link(row: dict) -> tuple[str, ...]:
