@@ -69,3 +69,13 @@ def test_a_subscription_that_was_never_refused_is_nothing_to_tell(lab):
     lab.event("prt/picture", "subscribed", 0.2, "/nor/#")
     results = analyse(lab.write()).results
     assert not [e for e in results["gaps"] + (results["notes"] or []) if e["what"].startswith("subscription")]
+
+
+def test_a_run_without_t0_has_its_refusals_and_lost_messages_without_times(lab):
+    lab.plan["t0"] = None
+    lab.event("prt/picture", "refused", 1.0, "/nor/#", text="no").event("prt/picture", "subscribed", 8.5, "/nor/#")
+    lab.event("nor/bft", "sent", 3.0, "b", "/nor/bft")
+    analysis = analyse(lab.write())
+    found = gap(analysis.results, "subscription of prt/picture")
+    assert "for 7.500 s" in found["reason"] and "fromSeconds" not in found
+    assert analysis.sequences.select("firstID", "fromSeconds", "toSeconds").rows() == [("b", None, None)]

@@ -57,13 +57,14 @@ def _subscriptions(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -
         return
     first, ends = next(iter(refusals.values()))[0], [end for _, end in refusals.values()]
     never = None in ends
-    end = None if never else run.since_t0(max(end["ts"] for end in ends))
-    start = run.since_t0(first["ts"])
+    last = None if never else max(end["ts"] for end in ends)
+    # The run may have no T0.
+    seconds = None if last is None else (last - first["ts"]) / 1e9
     named = ", ".join(list(refusals)[:MAX_NAMED]) + (f" and {len(refusals) - MAX_NAMED} more" if len(refusals) > MAX_NAMED else "")
-    lasts = "and not made again to the end" if never else f"for {end - start:.3f} s"
-    tell = gaps.add if never or end - start >= LASTING_SECONDS else gaps.note
+    lasts = "and not made again to the end" if never else f"for {seconds:.3f} s"
+    tell = gaps.add if never or seconds >= LASTING_SECONDS else gaps.note
     reason = f"{named}: refused by the broker {lasts}; the first time: {first['text'] or 'no reason given'}"
-    tell(f"subscription of {instance.name}", reason, instance.node, start, end)
+    tell(f"subscription of {instance.name}", reason, instance.node, run.since_t0(first["ts"]), run.since_t0(last))
 
 
 def _periods(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None:

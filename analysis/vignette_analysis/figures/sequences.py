@@ -14,7 +14,7 @@ SCHEMA = pairs.SCHEMA | {
     "firstID": pl.String,
     "lastID": pl.String,
     "messages": pl.Int64,
-    # When the first and the last one were sent, in seconds after T0.
+    # When the first and the last one were sent, in seconds after T0; null without one.
     "fromSeconds": pl.Float64,
     "toSeconds": pl.Float64,
     # From the sending of the first lost message to that of the next one that arrived; null if none did.
@@ -32,16 +32,20 @@ def of(run: Run, matching: Matching, batch: pairs.Batch) -> pl.DataFrame:
     start = np.flatnonzero(begins)
     length = np.diff(start, append=len(lost))
     first, last = lost[start], lost[start + length - 1]
-    ids, zero = matching.messages["id"], run.t0 or 0
+    ids = matching.messages["id"]
     return pairs.named(run, batch.pairs[batch.pair[first]]).with_columns(
         ids.gather(batch.message[first]).alias("firstID"),
         ids.gather(batch.message[last]).alias("lastID"),
         pl.Series("messages", length),
-        pl.Series("fromSeconds", (batch.sent[first] - zero) / 1e9),
-        pl.Series("toSeconds", (batch.sent[last] - zero) / 1e9),
+        _since_t0(run, "fromSeconds", batch.sent[first]),
+        _since_t0(run, "toSeconds", batch.sent[last]),
         _outages(batch, first, last),
         pl.Series("longest", _longest(batch.pair[first], length)),
     )
+
+
+def _since_t0(run: Run, name: str, ts: np.ndarray) -> pl.Series:
+    return pl.Series(name, [None] * len(ts) if run.t0 is None else (ts - run.t0) / 1e9, dtype=pl.Float64)
 
 
 def _outages(batch: pairs.Batch, first: np.ndarray, last: np.ndarray) -> pl.Series:
