@@ -244,6 +244,14 @@ def test_nonsense_is_counted_and_a_torn_line_left_to_the_seal(pair):
     assert found["reason"] == "2 lines are no records" and found["node"] == "prt"
 
 
+@pytest.mark.parametrize("unit", [10**9, 10**6, 10**3])
+def test_times_in_other_units_than_nanoseconds_are_no_records(pair, unit):
+    pair.log_of("nor/bft").append(f'{{"ts":{1767323046 * 10**9 // unit},"instance":"nor/bft","status":"sent","id":"a","topic":"/nor/bft"}}')
+    results = analyse(pair.write()).results
+    assert results["messages"]["sent"] == 0
+    assert gap(results, "log logs/nor/bft/messages-1.jsonl")["reason"] == "1 lines are no records"
+
+
 def test_a_log_may_speak_for_its_own_app_only(pair):
     pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft")
     pair.log_of("nor/bft").append('{"ts":1767323046500000000,"instance":"prt/picture","status":"received","id":"a","topic":"/nor/bft"}')

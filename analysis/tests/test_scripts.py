@@ -36,6 +36,12 @@ def test_a_group_is_expected_by_all_that_joined_but_by_no_process_of_its_own(lab
     assert analyse(lab.write()).results["messages"] == counts(1, 2, 1)
 
 
+def test_what_a_process_hears_of_its_own_flows_is_no_gap(lab):
+    lab.node("a", voice(1, topics=[GROUP])).node("b", voice(topics=[GROUP]))
+    lab.event("a/voice/1", "sent", 1.0, "a/1_0", GROUP).event("a/voice", "received", 1.1, "a/1_0", GROUP)
+    assert not [name for name in gap_names(analyse(lab.write()).results) if "voice" in name]
+
+
 def test_a_subscriber_to_everything_by_mqtt_is_not_expected_to_receive_flows(lab):
     lab.node("a", voice(1)).node("b", PICTURE | {"topics": ["#"]}, voice(topics=[B]))
     lab.event("a/voice/1", "sent", 1.0, "a/1_0", B).event("b/voice", "received", 1.5, "a/1_0", B)

@@ -108,7 +108,7 @@ def _elsewhere(run: Run, received: pl.DataFrame, messages: pl.DataFrame, gaps: G
             f"{count} received events, such as of id {first!r}, match no sent message; they are in no figure",
             instance.node,
         )
-    extra = _of_others(received, messages.filter(pl.col("topic").is_not_null())).select("subscriber", "message").unique()
+    extra = _of_others(run, received, messages.filter(pl.col("topic").is_not_null())).select("subscriber", "message").unique()
     for number, count in extra.group_by("subscriber").len().sort("subscriber").rows():
         instance = run.instances[number]
         gaps.add(
@@ -122,10 +122,13 @@ def _ambiguous(messages: pl.DataFrame) -> pl.DataFrame:
     return messages.filter("ambiguous").select("id", "topic").unique()
 
 
-def _of_others(events: pl.DataFrame, messages: pl.DataFrame) -> pl.DataFrame:
+def _of_others(run: Run, events: pl.DataFrame, messages: pl.DataFrame) -> pl.DataFrame:
     """Events of messages that their planned publisher did not log."""
     joined = events.filter(pl.col("message").is_not_null()).join(messages.select("message", "publisher"), on="message")
-    return joined.filter(pl.col("publisher") != pl.col("subscriber"))
+    # A process may have several names.
+    logs = {log: i for i, log in enumerate(dict.fromkeys(i.message_log for i in run.instances))}
+    process = pl.Series([logs[i.message_log] for i in run.instances], dtype=pl.UInt32)
+    return joined.filter(process.gather(joined["publisher"]) != process.gather(joined["subscriber"]))
 
 
 def _never_received(run: Run, orphans: pl.DataFrame, elsewhere: pl.DataFrame, messages: pl.DataFrame, gaps: Gaps) -> None:

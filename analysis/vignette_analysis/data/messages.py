@@ -13,6 +13,8 @@ from .run import Run
 
 _SCHEMA = {"ts": pl.Int64, "instance": pl.String, "status": pl.String, "id": pl.String, "topic": pl.String, "bytes": pl.Int64, "text": pl.String}
 _SCHEMA |= {"position": pl.List(pl.Float64)}
+# In 2001. A lesser time is in seconds, milliseconds or microseconds.
+_LEAST_TS = 10**18
 STATUSES = ("triggered", "sent", "received", "processed")
 # Events of a request at its sender.
 REQUEST_STATUSES = ("receipt", "retransmitted", "failed")
@@ -59,7 +61,7 @@ def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, p
     name = run.relative(path)
     _, node, app, _ = name.split("/")
     raw, bad = jsonlines.read(path, _SCHEMA)
-    valid = (pl.col("ts") > 0) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(_ALL)
+    valid = (pl.col("ts") >= _LEAST_TS) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(_ALL)
     events = raw.filter(valid.fill_null(False))
     bad += raw.height - events.height
     gaps.bad_lines(name, bad, node)
