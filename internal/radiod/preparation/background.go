@@ -98,12 +98,17 @@ func (b *Background) IsOf(s *Inputs) bool { return b.preparer.equal(s) }
 func (b *Background) run(ctx context.Context, network string, last *moment, set func(*dataplane.Environment) error, failed func(error)) {
 	var trouble error
 	var sent int64 // T0 as last handed over
+	var due int64  // when the next moment should hold
 	for ctx.Err() == nil {
 		now, coming, t0 := b.pass()
 		if moved := t0 - sent; max(moved, -moved) > clockTolerance && b.hand(set, &dataplane.Environment{Network: network, T0: t0}) == nil {
 			sent = t0
 		}
 		at, more := b.preparer.nextChange(last.AtNanoseconds)
+		if trouble != nil {
+			at = due // that moment failed, and is tried again
+		}
+		due = at
 		switch {
 		case trouble == nil && !more:
 			return
@@ -115,7 +120,7 @@ func (b *Background) run(ctx context.Context, network string, last *moment, set 
 		}
 		next, err := b.preparer.moment(at)
 		if err == nil {
-			err = b.add(network, t0, set, last, next)
+			err = b.add(network, t0, due, set, last, next)
 		}
 		if ctx.Err() == nil && (err != nil || trouble != nil) {
 			failed(err)
@@ -152,8 +157,8 @@ func (b *Background) momentAt(now int64) *moment {
 	return b.moments[0]
 }
 
-// add hands a moment to set, and keeps it.
-func (b *Background) add(network string, t0 int64, set func(*dataplane.Environment) error, last, next *moment) error {
+// add hands a moment to set, and keeps it. It should have held at due, which is before its own time after a stall.
+func (b *Background) add(network string, t0, due int64, set func(*dataplane.Environment) error, last, next *moment) error {
 	step := next.Step
 	if step.Version == last.Version {
 		step.Pathloss = nil // is known
@@ -164,7 +169,7 @@ func (b *Background) add(network string, t0 int64, set func(*dataplane.Environme
 	b.mu.Lock()
 	b.moments = append(b.moments, next)
 	b.mu.Unlock()
-	b.steps.Add(time.Duration(clock.Monotonic() - t0 - next.AtNanoseconds))
+	b.steps.Add(time.Duration(clock.Monotonic() - t0 - due))
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -302,6 +303,61 @@ func TestPastMomentsAreReleasedWithoutQueries(t *testing.T) {
 	})
 }
 
+func lossesAfter10And20Seconds(t *testing.T) *scenario.Scenario {
+	return lossesScenario(t, radiodtest.LossAt(0, 1, 2, 80), radiodtest.LossAt(10*time.Second, 1, 2, 90), radiodtest.LossAt(20*time.Second, 1, 2, 100))
+}
+
+// stepsOf a scenario that begins now, whose moments are handed to set in virtual time.
+func stepsOf(t *testing.T, s *scenario.Scenario, set func(*dataplane.Environment) error) StepSums {
+	t.Helper()
+	spec := radiodtest.Physical(v1alpha1.PathlossScenario)
+	spec.T0 = &metav1.MicroTime{Time: time.Now()}
+	var counted StepCounters
+	b, err := New(InputsOf(spec, nil, s), &counted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Stop()
+	if err := b.Begin("run", set, func(error) {}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Hour)
+	return counted.Snapshot(false)
+}
+
+func TestStepsThatFellDueDuringAStallAreLate(t *testing.T) {
+	s := lossesAfter10And20Seconds(t)
+	synctest.Test(t, func(t *testing.T) {
+		begun, stalled := time.Now(), 0
+		got := stepsOf(t, s, func(e *dataplane.Environment) error {
+			if len(e.Steps) > 0 && e.Steps[0].AtNanoseconds == int64(10*time.Second) {
+				stalled++
+				time.Sleep(begun.Add(28 * time.Second).Sub(time.Now()))
+			}
+			return nil
+		})
+		if want := (StepSums{Steps: 2, Late: 2, Worst: 18 * time.Second}); got != want || stalled != 1 {
+			t.Errorf("%+v after %d stalls; want %+v after one", got, stalled, want)
+		}
+	})
+}
+
+func TestAStepThatFailedAtFirstIsLate(t *testing.T) {
+	s := lossesAfter10And20Seconds(t)
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		got := stepsOf(t, s, func(*dataplane.Environment) error {
+			if now := time.Since(begun); now > 15*time.Second && now < 28*time.Second {
+				return errors.New("the engine does not answer")
+			}
+			return nil
+		})
+		if got.Steps != 2 || got.Late != 1 || got.Worst < 8*time.Second || got.Worst > 9*time.Second {
+			t.Errorf("%+v; want two steps, of which one is 8 s late", got)
+		}
+	})
+}
+
 func TestEffectsAreThoseOfTheScenarioAtItsTime(t *testing.T) {
 	fast, slow := scenario.CommEffect{Latency: time.Millisecond, UnicastBitsPerSecond: 1000}, scenario.CommEffect{Latency: time.Second, Jitter: time.Millisecond, LossPercent: 25, DuplicationPercent: 50}
 	_, content := radiodtest.Compile(t, func(b *scenario.Builder) error {
@@ -341,7 +397,7 @@ func TestAMomentThatIsReadyAfterTheEndIsNotHandedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Stop()
-	if err := b.add("run", b.t0, set, first, next); err == nil || handed != 1 {
+	if err := b.add("run", b.t0, next.AtNanoseconds, set, first, next); err == nil || handed != 1 {
 		t.Errorf("%d environments were handed over, error %v; want the first only, and an error", handed, err)
 	}
 	if n := counters.Snapshot(false).Steps; n != 0 || len(b.moments) != 1 {
