@@ -72,7 +72,7 @@ func (m *Medium) Broadcast(now int64, t *Transmission, reached []*radio.Port) []
 		if !e.local {
 			continue
 		}
-		if c := m.Receive(now, t, to, e.frequencyHertz); c.Received {
+		if c := m.Receive(now, t, to, e.frequencyHertz, true); c.Received {
 			reached = append(reached, to.Port)
 		} else {
 			m.config.Missed(to.Port, c.Reason, 1)

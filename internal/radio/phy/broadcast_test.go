@@ -30,7 +30,7 @@ func (f *outcomes) receive(t *Transmission, p *radio.Port) {
 func (c *changingWorld) each(t *Transmission) {
 	all := c.medium.Neighbours(t.End, t.Source, t.PowerDBm)
 	for i := range all {
-		if r := c.medium.Receive(t.End, t, &all[i], all[i].Radio().FrequencyHertz); r.Received {
+		if r := c.medium.Receive(t.End, t, &all[i], all[i].Radio().FrequencyHertz, true); r.Received {
 			c.outcomes.receive(t, all[i].Port)
 		} else {
 			c.outcomes.miss(all[i].Port, r.Reason, 1)

@@ -70,7 +70,7 @@ func receive(m *Medium, t *Transmission, to *radio.Port) (Reception, bool) {
 	if n == nil {
 		return Reception{}, false
 	}
-	return m.Receive(t.End, t, n, m.Radio(to).FrequencyHertz), true
+	return m.Receive(t.End, t, n, m.Radio(to).FrequencyHertz, true), true
 }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -117,7 +117,7 @@ func TestOnlyReceiversWithinReachAreTouched(t *testing.T) {
 	var reached []int
 	for _, n := range m.Neighbours(tr.End, p[0], tr.PowerDBm) {
 		reached = append(reached, n.Port.NEM)
-		r := m.Receive(tr.End, tr, &n, emaneRadio.FrequencyHertz)
+		r := m.Receive(tr.End, tr, &n, emaneRadio.FrequencyHertz, true)
 		if got, want := r.Received, n.Port.NEM == 2; got != want {
 			t.Errorf("node %d received: %v", n.Port.NEM, got)
 		}
@@ -251,7 +251,7 @@ func TestATransmissionAllocatesNothing(t *testing.T) {
 			m.Begin(&all[i])
 			neighbours := m.Neighbours(now, p[i], 0)
 			for k := range neighbours {
-				m.Receive(now+20e3, &all[i], &neighbours[k], emaneRadio.FrequencyHertz)
+				m.Receive(now+20e3, &all[i], &neighbours[k], emaneRadio.FrequencyHertz, true)
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func BenchmarkReceive(b *testing.B) {
 				tr.Index++
 				neighbours := m.Neighbours(tr.End, p[0], 0)
 				for k := range neighbours {
-					m.Receive(tr.End, tr, &neighbours[k], emaneRadio.FrequencyHertz)
+					m.Receive(tr.End, tr, &neighbours[k], emaneRadio.FrequencyHertz, true)
 				}
 				receptions += len(neighbours)
 			}

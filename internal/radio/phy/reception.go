@@ -19,12 +19,15 @@ type Reception struct {
 	Completion float64
 }
 
-// Receive decides a transmission's outcome at a neighbour that listens on a frequency. It is to be called at
-// the end of the transmission or at most a second later. The draw depends only on Seed, the NEM ids of source
+// Receive decides a transmission's outcome at a neighbour that listens on a frequency, and that may have followed
+// another transmission instead. It is to be called at the end of the transmission or at most a second later. The draw depends only on Seed, the NEM ids of source
 // and receiver, and Index. It counts for links, not for the receiver's counters: see
 // radio.Port.AddMissed.
-func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64) Reception {
+func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz float64, followed bool) Reception {
 	c := m.decide(now, t, to, listenHertz)
+	if c.Received && !followed {
+		c.Received, c.Reason = false, radio.Interfered
+	}
 	if s := m.member(t.Source); s != nil {
 		l := s.updateLink(to.slot, float32(c.SINRDB))
 		if c.Received {

@@ -232,7 +232,7 @@ func (m *Model) receiveAtAddressee(n *radio.Network, now int64, b *burst, to *ra
 }
 
 func (m *Model) receive(n *radio.Network, now int64, b *burst, to *phy.Neighbour) {
-	r := m.medium.Receive(now, &b.Transmission, to, to.Radio().FrequencyHertz)
+	r := m.medium.Receive(now, &b.Transmission, to, to.Radio().FrequencyHertz, true)
 	if r.Received {
 		m.receivers = append(m.receivers, to.Port)
 	} else {

@@ -125,6 +125,14 @@ func TestHiddenTerminalsInterfereWhereTheyShareASlot(t *testing.T) {
 			if got < c.least || got > c.most || s.missed(s.ports[1])[c.reason] != 400-got {
 				t.Errorf("%d frames received, missed %v; want %d to %d, and the rest as %v", got, s.missed(s.ports[1]), c.least, c.most, c.reason)
 			}
+			heard, missed := uint64(0), uint64(0)
+			for _, l := range s.model.Medium().AppendLinks(nil, s.ports[1]) {
+				heard += l.Received
+				missed += l.Missed[c.reason-radio.BelowSensitivity]
+			}
+			if heard != uint64(got) || missed != uint64(400-got) {
+				t.Errorf("its links heard %d and missed %d; want %d and %d, as the node did", heard, missed, got, 400-got)
+			}
 			if s.missed(s.ports[0])[radio.NotListening] != 200 {
 				t.Errorf("node 1, which sends in the same slot, missed %v; want 200 as notListening", s.missed(s.ports[0]))
 			}

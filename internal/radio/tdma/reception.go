@@ -161,14 +161,12 @@ func (m *Model) receiveBurst(now int64, b *burst, to *phy.Neighbour) outcome {
 		return v.outcome
 	}
 	*v = burstOutcome{m.burstNumber, arrived}
-	reception := m.medium.Receive(now, &b.air, to, m.current.listensOn[to.Port.Slot])
-	switch {
-	case !reception.Received:
-		v.outcome = missed + outcome(reception.Reason)
-	case len(m.current.bursts) > 1 && m.inRange[to.Port.Slot].followed != b.station:
-		v.outcome = missed + outcome(radio.Interfered)
-	default:
+	followed := len(m.current.bursts) <= 1 || m.inRange[to.Port.Slot].followed == b.station
+	reception := m.medium.Receive(now, &b.air, to, m.current.listensOn[to.Port.Slot], followed)
+	if reception.Received {
 		m.stations[to.Port.Slot].checkFragments(m)
+	} else {
+		v.outcome = missed + outcome(reception.Reason)
 	}
 	return v.outcome
 }
