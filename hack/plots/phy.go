@@ -63,7 +63,7 @@ func (b *bed) burst(sender int, index uint64, start, end int64) phy.Transmission
 
 func (b *bed) receive(t *phy.Transmission) (r phy.Reception) {
 	if n := b.Neighbour(t.End, t.Source, b.ports[0], t.PowerDBm); n != nil {
-		r = b.Receive(t.End, t, n, emaneRadio.FrequencyHertz)
+		r = b.Receive(t.End, t, n, emaneRadio.FrequencyHertz, true)
 	}
 	return r
 }
