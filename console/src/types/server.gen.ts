@@ -2219,6 +2219,8 @@ export interface components {
             campaign?: components["schemas"]["PlannedCampaign"];
             /** @description problem names records of the run that could not be read and were renamed. */
             problem?: string;
+            /** @description sealed is set once the run's logs are complete and take no more. */
+            sealed?: boolean;
         };
         /** @description Tolerances of a verdict. */
         RunapiTolerances: {

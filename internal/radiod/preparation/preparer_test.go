@@ -332,7 +332,7 @@ func TestStepsThatFellDueDuringAStallAreLate(t *testing.T) {
 		got := stepsOf(t, s, func(e *dataplane.Environment) error {
 			if len(e.Steps) > 0 && e.Steps[0].AtNanoseconds == int64(10*time.Second) {
 				stalled++
-				time.Sleep(begun.Add(28 * time.Second).Sub(time.Now()))
+				time.Sleep(time.Until(begun.Add(28 * time.Second)))
 			}
 			return nil
 		})
