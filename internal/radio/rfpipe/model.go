@@ -216,22 +216,22 @@ func (m *Model) arrive(n *radio.Network, now int64, b *burst, f *radio.Frame) {
 		n.Drop(f, radio.NoReceiver)
 		return
 	} else if to != b.Source && to.IsLocal() && m.medium.Radio(b.Source) != nil {
-		m.receiveAtAddressee(n, now, b, to)
+		m.receiveAtAddressee(now, b, to)
 	}
 	f.Receivers = m.receivers
 	n.Radiate(now, f)
 }
 
 // receiveAtAddressee receives a frame at its addressee, which counts it as missed however far away it is.
-func (m *Model) receiveAtAddressee(n *radio.Network, now int64, b *burst, to *radio.Port) {
+func (m *Model) receiveAtAddressee(now int64, b *burst, to *radio.Port) {
 	if neighbour := m.medium.Neighbour(now, b.Source, to, b.PowerDBm); neighbour != nil {
-		m.receive(n, now, b, neighbour)
+		m.receive(now, b, neighbour)
 	} else {
 		to.AddMissed(radio.BelowSensitivity, 1)
 	}
 }
 
-func (m *Model) receive(n *radio.Network, now int64, b *burst, to *phy.Neighbour) {
+func (m *Model) receive(now int64, b *burst, to *phy.Neighbour) {
 	r := m.medium.Receive(now, &b.Transmission, to, to.Radio().FrequencyHertz, true)
 	if r.Received {
 		m.receivers = append(m.receivers, to.Port)
