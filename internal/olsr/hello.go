@@ -267,7 +267,9 @@ func (r *router) updateLink(now time.Duration, l *link, m *rfc5444.Message, vali
 	}
 	r.updateMetric(l, now)
 	r.updateDependents(now, l)
-	r.expireBy(min(l.heardUntil, l.symmetricUntil))
+	for _, until := range []time.Duration{l.symmetricUntil, l.heardUntil, l.until} {
+		r.expireBy(until)
+	}
 }
 
 // updateDependents updates what depends on a link's status.

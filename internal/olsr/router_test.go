@@ -123,6 +123,17 @@ func TestALinkIsHeardThenSymmetricThenLostThenForgotten(t *testing.T) {
 	}
 }
 
+func TestALinkThatWasOnlyHeardIsForgotten(t *testing.T) {
+	r := one(t, Config{})
+	hear(t, r, 0, hello(t)) // it holds for 6 s, and the link for 6 s longer
+	for at := start; at.Before(start.Add(13 * time.Second)); {
+		at = r.Tick(at)
+	}
+	if left := r.Tables().Links; len(left) != 0 || len(r.neighbours) != 0 {
+		t.Errorf("after 13 s it has the links %v and %d neighbours; want none", left, len(r.neighbours))
+	}
+}
+
 func TestALaterANSNReplacesAndAnEarlierIsIgnored(t *testing.T) {
 	r := one(t, Config{})
 	a, b, c := netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8"), netip.MustParseAddr("10.0.0.9")
