@@ -198,7 +198,7 @@ func (r *router) neighbour(now time.Duration, addresses []netip.Addr, origin net
 	for _, a := range n.addresses {
 		delete(r.neighbours, a)
 		if !slices.Contains(addresses, a) && n.symmetric {
-			r.lost[a] = now + lostHold
+			r.lost[a] = now + r.lostHold
 		}
 	}
 	for _, l := range slices.Clone(n.links) {
@@ -303,9 +303,9 @@ func (r *router) updateDependents(now time.Duration, l *link) {
 	case was && !n.symmetric:
 		n.selector, n.routingMPR = [MaxTopologies]bool{}, [MaxTopologies]bool{}
 		for _, a := range n.addresses {
-			r.lost[a] = now + lostHold
+			r.lost[a] = now + r.lostHold
 		}
-		r.expireBy(now + lostHold)
+		r.expireBy(now + r.lostHold)
 	case n.symmetric && !was:
 		for _, a := range n.addresses {
 			delete(r.lost, a)

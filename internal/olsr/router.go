@@ -33,6 +33,7 @@ func New(c Config, send Send) (Router, error) {
 	r.seq, r.ansn = uint16(r.random.Uint32()), uint16(r.random.Uint32())
 	for n, i := range c.Interfaces {
 		r.own[i.Address] = true
+		r.lostHold = max(r.lostHold, i.HelloValidity)
 		r.ifaces = append(r.ifaces, &iface{Interface: i, number: n, carries: r.carriedBy(&i), packetSeq: uint16(r.random.Uint32())})
 	}
 	for _, s := range c.TCSchedules() {

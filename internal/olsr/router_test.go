@@ -134,6 +134,23 @@ func TestALinkThatWasOnlyHeardIsForgotten(t *testing.T) {
 	}
 }
 
+func TestALossIsAdvertisedForTheLongestValidityOfHELLOs(t *testing.T) {
+	r := one(t, Config{Interfaces: []Interface{{Name: "r0", Address: me, Hello: 30 * time.Second}, {Name: "r1", Address: netip.MustParseAddr("10.1.0.1")}}})
+	hear(t, r, 0, hello(t, said(me, attribute(addressLinkStatus, statusHeard)))) // it holds for 6 s
+	for _, at := range []int{5, 7, 36, 95, 97} {
+		want := at > 6 && at < 96
+		r.Tick(start.Add(time.Duration(at) * time.Second))
+		lost := slices.ContainsFunc(r.helloEntries(time.Duration(at)*time.Second, r.ifaces[1]), func(e rfc5444.Entry) bool {
+			return e.Address.Addr() == peer && slices.ContainsFunc(e.Attributes, func(a rfc5444.Attribute) bool {
+				return a.Type == addressOtherNeighb && a.Value[0] == statusLost
+			})
+		})
+		if lost != want {
+			t.Errorf("after %d s the other interface says that it is lost: %v; want %v", at, lost, want)
+		}
+	}
+}
+
 func TestALaterANSNReplacesAndAnEarlierIsIgnored(t *testing.T) {
 	r := one(t, Config{})
 	a, b, c := netip.MustParseAddr("10.0.0.7"), netip.MustParseAddr("10.0.0.8"), netip.MustParseAddr("10.0.0.9")

@@ -41,10 +41,9 @@ const (
 	nbrOriginator, nbrRoutable = 1, 2
 )
 
-// Hold times (RFC 7181 section 5.4) and bounds of the tables.
+// Hold time (RFC 7181 section 5.4) and bounds of the tables.
 const (
 	duplicateHold = 30 * time.Second
-	lostHold      = 6 * time.Second
 
 	maxNeighbours = 2048
 	maxTwoHops    = 1 << 13
@@ -70,6 +69,7 @@ type router struct {
 
 	neighbours map[netip.Addr]*neighbour // by each of its addresses
 	lost       map[netip.Addr]time.Duration
+	lostHold   time.Duration // N_HOLD_TIME, for which RFC 6130 proposes the validity of HELLOs
 	twoHops    int
 
 	index    core.Index
