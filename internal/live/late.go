@@ -49,7 +49,7 @@ func (l lateTimes) heldUpNanoseconds(sent, received int64) (late int64) {
 }
 
 // Late adds a time in which the radio was late: a host's affects all deliveries, a node's those that it sends, receives or
-// carries as a broker. In a routed network any node may relay, so that all are affected.
+// may carry as a broker, also on the way. In a routed network any node may relay, so that all are affected.
 func (t *Tally) Late(network, node string, from, to int64) {
 	if to <= from {
 		return
@@ -59,7 +59,10 @@ func (t *Tally) Late(network, node string, from, to int64) {
 	if node != "" && isRouted(&t.plan, network) {
 		node = ""
 	}
-	times := t.late[node]
+	times, known := t.late[node]
+	if !known {
+		t.lateNodes = append(t.lateNodes, node)
+	}
 	times.add(from, to)
 	t.late[node] = times
 	for i := range t.recent {
@@ -81,15 +84,8 @@ func isRouted(plan *runapi.Plan, network string) bool {
 
 // involves reports whether a node takes part in a delivery.
 func (t *Tally) involves(d *delivery, node string) bool {
-	nodes := t.nodesOf(d)
-	return slices.Contains(nodes[:], node)
-}
-
-// nodesOf a delivery: those of its sender and receiver, and of their brokers; some may be the same.
-func (t *Tally) nodesOf(d *delivery) [4]string {
 	s := &t.streams[d.stream]
-	from, to := &t.instances[s.publisher], &t.instances[s.subscribers[d.slot].instance]
-	return [4]string{from.node, from.brokerNode, to.brokerNode, to.node}
+	return t.waysOver(node).carry(t.instances, s.publisher, s.subscribers[d.slot].instance)
 }
 
 // applyLateTimes counts a delivery's least delay without the radio's lateness.
@@ -98,11 +94,9 @@ func (t *Tally) applyLateTimes(d *delivery) {
 	if s.subscribers[d.slot].local {
 		return
 	}
-	late, nodes := t.late[""].heldUpNanoseconds(d.sent, d.ts), t.nodesOf(d)
-	for i, node := range nodes {
-		if !slices.Contains(nodes[:i], node) {
-			late += t.late[node].heldUpNanoseconds(d.sent, d.ts)
-		}
+	var late int64
+	for _, node := range t.lateNodesOf(s, int(d.slot)) {
+		late += t.late[node].heldUpNanoseconds(d.sent, d.ts)
 	}
 	late = max(0, min(late, d.ts-d.sent))
 	if late == d.late {

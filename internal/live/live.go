@@ -116,7 +116,11 @@ type Tally struct {
 	recent          []delivery
 	oldest          int
 	// late times of the radio by node; those that affect all deliveries under "".
-	late    map[string]lateTimes
+	late map[string]lateTimes
+	// lateNodes are its nodes in the order of their first late time.
+	lateNodes []string
+	// ways over nodes that were late.
+	ways    map[string]*ways
 	end     int64 // of the drain, Unix nanoseconds; 0 while not known
 	leftOut int64
 	// The limits of these names; tests have smaller ones.
@@ -126,7 +130,7 @@ type Tally struct {
 
 // New makes an empty tally.
 func New() *Tally {
-	return &Tally{byStream: map[streamKey]int32{}, current: newGeneration(), before: newGeneration(), late: map[string]lateTimes{},
+	return &Tally{byStream: map[streamKey]int32{}, current: newGeneration(), before: newGeneration(), late: map[string]lateTimes{}, ways: map[string]*ways{},
 		all: &delays{}, groups: map[string]*delays{}, maxMessages: maxMessages, maxWaiting: maxWaiting, seed: maphash.MakeSeed()}
 }
 
@@ -417,10 +421,11 @@ func (t *Tally) groupsOf(s *stream, slot int) []string {
 			names = append(names, kinds[i])
 		}
 	}
-	if group := t.instances[s.publisher].group; group != "all" && !slices.Contains(kinds, group) {
-		names = append(names, group)
+	group := t.instances[s.publisher].group
+	if group == "all" || slices.Contains(kinds, group) {
+		group = "group/" + group // as in the results
 	}
-	return names
+	return append(names, group)
 }
 
 func (t *Tally) eachDelays(s *stream, slot int, do func(*delays)) {

@@ -368,6 +368,65 @@ func TestALateSlotConcernsItsNodesDeliveriesUnlessNodesRelay(t *testing.T) {
 	}
 }
 
+func TestALateSlotConcernsWhatItsNodesBrokersMayHaveCarried(t *testing.T) {
+	star := []string{"one", "hub", "hub", "one", "two", "hub", "hub", "two", "far", "hub", "hub", "far"}
+	for name, c := range map[string]struct {
+		node string
+		// passages from one node's broker to another's, in pairs.
+		passages []string
+		want     bool
+	}{
+		"the hub on the way":               {"hub", star, true},
+		"another one that joins it":        {"far", star, false},
+		"the sender's":                     {"one", star, true},
+		"each of a ring":                   {"far", []string{"one", "hub", "hub", "two", "one", "far", "far", "two"}, true},
+		"none against its direction":       {"hub", []string{"one", "two", "one", "hub"}, false},
+		"one to which its client may turn": {"spare", []string{"one", "two"}, true},
+		"a mediator":                       {"between", []string{"one", "two"}, true},
+		"none where nothing is joined":     {"hub", nil, false},
+	} {
+		plan := twoNodes()
+		plan.Spec.Networks = []v1alpha1.Network{{Name: "slots"}}
+		plan.Nodes[0].Apps[0].Brokers, plan.Nodes[1].Apps[0].Brokers = []string{"one/broker"}, []string{"two/broker"}
+		if c.node == "spare" {
+			plan.Nodes[1].Apps[0].Brokers = []string{"two/broker", "spare/broker"}
+		}
+		plan.Nodes = append(plan.Nodes, runapi.PlannedNode{Name: "between", Apps: []runapi.PlannedApp{{Name: "m", Kind: mediatorKind}}})
+		for pair := range slices.Chunk(c.passages, 2) {
+			plan.Passages = append(plan.Passages, runapi.PlannedPassage{From: pair[0] + "/broker", To: pair[1] + "/broker"})
+		}
+		for _, lateFirst := range []bool{false, true} {
+			tally := New()
+			tally.Plan(plan)
+			late := func() { tally.Late("slots", c.node, 1e12+10e6, 1e12+40e6) }
+			if lateFirst {
+				late()
+			}
+			tally.Add("logs/a/bft/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: 1e12, Instance: "a/bft", Status: messagelog.Sent, ID: "m"})
+			tally.Add("logs/b/picture/messages-1.jsonl", &messagelog.Record{TimeNanoseconds: 1e12 + 1e8, Instance: "b/picture", Status: messagelog.Received, ID: "m", Topic: "/bft"})
+			if !lateFirst {
+				late()
+			}
+			if got := tally.Figures().Headline.LeastSeconds[2]; (got < 0.08) != c.want {
+				t.Errorf("%s (late first: %t): %g s at least; want it concerned: %t", name, lateFirst, got, c.want)
+			}
+		}
+	}
+}
+
+func TestANodeGroupMayBeNamedLikeAGroupOfFigures(t *testing.T) {
+	tally, plan := New(), twoNodes()
+	plan.Nodes[0].Group = "radio"
+	tally.Plan(plan)
+	var names []string
+	for _, g := range tally.Figures().Groups {
+		names = append(names, g.Name)
+	}
+	if want := []string{"all", "cross", "group/radio", "radio"}; !slices.Equal(slices.Sorted(slices.Values(names)), want) {
+		t.Errorf("groups %v; want %v", names, want)
+	}
+}
+
 func TestLateTimesAreBounded(t *testing.T) {
 	var times lateTimes
 	for i := range int64(3 * maxLateTimes) {

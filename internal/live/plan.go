@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
@@ -18,6 +19,14 @@ type instance struct {
 	topic string
 	// brokerNode runs its broker; its own node without one.
 	brokerNode string
+	// brokers that it may use, as node/app; null if they are not known.
+	brokers []string
+}
+
+// brokersAreOn reports whether all its brokers are on a node; with several (failover) it uses one at a time.
+func (i *instance) brokersAreOn(node string) bool {
+	elsewhere := func(broker string) bool { return !strings.HasPrefix(broker, node+"/") }
+	return i.brokerNode == node && (len(i.brokers) < 2 || !slices.ContainsFunc(i.brokers, elsewhere))
 }
 
 // instancesOf returns every planned instance, in the plan's order.
@@ -29,7 +38,7 @@ func instancesOf(plan *runapi.Plan) (all []instance) {
 				if i >= len(app.Instances) {
 					number = 1 // senders write into the first instance's log
 				}
-				all = append(all, instance{name: name, node: node.Name, group: node.Group, app: app.Name, brokerNode: cmp.Or(app.BrokerNode, node.Name),
+				all = append(all, instance{name: name, node: node.Name, group: node.Group, app: app.Name, brokerNode: cmp.Or(app.BrokerNode, node.Name), brokers: app.Brokers,
 					log: fmt.Sprintf("logs/%s/%s/messages-%d.jsonl", node.Name, app.Name, number)})
 			}
 		}
@@ -43,6 +52,9 @@ type subscriber struct {
 	receivedTopic string
 	// radio deliveries go to another node, local ones never leave the node, cross ones go to another group.
 	radio, local, cross bool
+	// lateNodes take part in the deliveries, of so many (lateKnown) of the tally's.
+	lateNodes []string
+	lateKnown int
 }
 
 // indexRows finds the rows of each publisher in the plan's table of streams, and the topic of those that send to one only.
@@ -83,7 +95,7 @@ func (t *Tally) subscribersOf(publisher int, topic string) (found []subscriber) 
 				if s.log == p.log {
 					continue
 				}
-				local := p.node == s.node && p.brokerNode == p.node && s.brokerNode == s.node
+				local := p.node == s.node && p.brokersAreOn(p.node) && s.brokersAreOn(p.node)
 				found = append(found, subscriber{instance: i, receivedTopic: cmp.Or(heard.Topic, topic), radio: p.node != s.node, local: local, cross: p.group != s.group})
 			}
 		}
