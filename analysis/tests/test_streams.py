@@ -2,11 +2,13 @@
 
 import json
 
+import polars as pl
 import pytest
 from lab import BFT, PICTURE, UNIT, gap, gap_names
 from test_messages import counts
 
 from vignette_analysis import analyse
+from vignette_analysis.data.expected import Table, streams
 from vignette_analysis.data.run import RunError
 
 
@@ -33,6 +35,14 @@ def test_what_is_received_under_another_topic_is_the_message_that_was_sent(media
     results = analyse(mediated.write()).results
     assert results["messages"] == counts(2, 4, 3, duplicates=1)
     assert not [name for name in gap_names(results) if "picture" in name]
+
+
+def test_what_a_broker_on_another_node_may_carry_is_not_local(lab):
+    for node, brokers in (("nor", ["nor/broker"]), ("prt", ["prt/broker", "nor/broker"])):
+        lab.node(node, {"name": "broker", "kind": "mosquitto"}, BFT | {"brokers": brokers, "to": "broker"}, PICTURE | {"brokers": brokers, "to": "broker"})
+    found = analyse(lab.write()).run
+    local = streams(found, Table(found), pl.DataFrame(Table(found).planned(), schema=["publisher", "topic"], orient="row")).pairs
+    assert dict(local.filter("local").select("publisher", "subscriber").rows()) == {1: 2}
 
 
 def test_a_topic_that_nobody_gives_a_message_does_not_count(mediated):

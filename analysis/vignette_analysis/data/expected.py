@@ -102,7 +102,7 @@ def streams(run: Run, table: Table, keys: pl.DataFrame) -> Streams:
 
 def _kinds(publisher: Instance, subscriber: Instance) -> tuple[bool, bool, bool]:
     """Report whether deliveries are radio, local and cross. One that returns from a broker on another node is neither radio nor local."""
-    stays = publisher.node == subscriber.node == publisher.broker_node == subscriber.broker_node
+    stays = {publisher.node, subscriber.node} | publisher.broker_nodes | subscriber.broker_nodes == {publisher.node}
     return publisher.node != subscriber.node, stays, publisher.group != subscriber.group
 
 

@@ -48,6 +48,11 @@ class Instance:
     platform_log: str
 
     @property
+    def broker_nodes(self) -> set[str]:
+        """The nodes of all its brokers: with several (failover) it uses one at a time."""
+        return {self.broker_node} | ({broker.partition("/")[0] for broker in self.brokers} if len(self.brokers) > 1 else set())
+
+    @property
     def reported(self) -> str:
         """Whose position its messages report: its own name, if it has a platform of its own, else its node's."""
         return self.node if self.platform is None else self.name
