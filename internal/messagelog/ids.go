@@ -1,8 +1,6 @@
 package messagelog
 
 import (
-	"fmt"
-	"os"
 	"strconv"
 	"strings"
 )
@@ -20,27 +18,4 @@ func MessageNumber(sender, id string) (int64, bool) {
 	}
 	number, err := strconv.ParseInt(text, 10, 64)
 	return number, err == nil && number > 0
-}
-
-// LastTriggered returns the highest number of the sender's messages in the log that EnvPath names; 0 without one.
-func LastTriggered(sender string) (int64, error) {
-	path := os.Getenv(EnvPath)
-	if path == "" {
-		return 0, nil
-	}
-	f, err := os.Open(path)
-	if os.IsNotExist(err) {
-		return 0, nil
-	}
-	if err != nil {
-		return 0, fmt.Errorf("message log: %w", err)
-	}
-	defer f.Close()
-	last := int64(0)
-	_, err = Read(f, func(r Record) {
-		if number, ok := MessageNumber(sender, r.ID); ok && r.Status == Triggered {
-			last = max(last, number)
-		}
-	})
-	return last, err
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/messaging/content"
 	"vignette.dev/vignette/internal/messagingconfig"
 )
@@ -15,20 +16,20 @@ type scheduled struct {
 	content content.Content
 }
 
-// schedule has the messages of a service, by numbers from 1. A message to several addressees is several requests with a number each.
+// schedule has the messages of a service, by numbers from 1 at each planned start. A message to several addressees is several requests with a number each.
 type schedule interface {
 	// message returns the one of a number; false if there are fewer.
 	message(number int64) (scheduled, bool)
 }
 
-// firstNumber is the number of the first message. Where the log has messages already, the service was restarted: it goes on with the next
+// firstNumber is the number of the first message. A service that was restarted after messages of this start goes on with the next
 // future message, so that no id is used twice and no burst is sent.
-func firstNumber(s schedule, last int64, elapsed time.Duration) int64 {
-	if last == 0 {
-		return 1
+func firstNumber(s schedule, n messagelog.Numbers, elapsed time.Duration) int64 {
+	if n.Last == n.Before {
+		return n.Last + 1
 	}
-	for number := last + 1; ; number++ {
-		if m, ok := s.message(number); !ok || m.after >= elapsed {
+	for number := n.Last + 1; ; number++ {
+		if m, ok := s.message(number - n.Before); !ok || m.after >= elapsed {
 			return number
 		}
 	}

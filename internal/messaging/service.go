@@ -58,6 +58,8 @@ type service struct {
 	replies  content.Content
 	replying sync.Mutex
 	replied  int64
+	// numbers of messages go on after a start by the timeline, at which the schedule begins anew.
+	numbers messagelog.Numbers
 	// topics of messages to multicast groups, by the groups' names.
 	topics map[string]string
 	now    func() time.Time
@@ -76,6 +78,9 @@ func serve(ctx context.Context, config messagingconfig.Config, log *messagelog.W
 	}
 	s, schedule, err := newService(config, log, warn)
 	if err != nil {
+		return err
+	}
+	if s.numbers, err = messagelog.OpenNumbers(config.Instance, start); err != nil {
 		return err
 	}
 	s.metrics.Serve(ctx, config.MetricsPort, warn)
@@ -143,13 +148,9 @@ func waitFor(done <-chan struct{}, longest time.Duration) {
 
 // send starts a request for each message at its time. A message whose time has passed is sent at once; none is left out.
 func (s *service) send(ctx, requests context.Context, running *sync.WaitGroup, schedule schedule, start time.Time) {
-	last, err := messagelog.LastTriggered(s.config.Instance)
-	if err != nil {
-		s.warn(err.Error())
-	}
 	room := make(chan struct{}, maxOutstanding)
-	for number := firstNumber(schedule, last, s.now().Sub(start)); ; number++ {
-		m, ok := schedule.message(number)
+	for number := firstNumber(schedule, s.numbers, s.now().Sub(start)); ; number++ {
+		m, ok := schedule.message(number - s.numbers.Before)
 		if !ok || s.sleep(ctx, start.Add(m.after)) != nil {
 			return
 		}
@@ -187,6 +188,9 @@ func (s *service) prepare(number int64, m scheduled, start time.Time) (outgoing,
 	p.request.ContentType, p.request.ContentEncoding = m.content.Media()
 	body, err := m.content.Append(nil, p.id, at)
 	p.request.Body = body
+	if err := s.numbers.Note(number); err != nil {
+		s.notLogged(err)
+	}
 	s.triggered(at, p.id, m.to.Topic, len(body), content.Reported(m.content, at))
 	s.metrics.lateness.Observe(max(0, at.Sub(start.Add(m.after)).Seconds()))
 	return p, err

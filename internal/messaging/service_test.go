@@ -3,7 +3,9 @@ package messaging
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -11,8 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/messagingconfig"
+	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
@@ -241,12 +246,55 @@ func TestARestartedServiceGoesOnWithTheNextMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
-		last    int64
-		elapsed time.Duration
-		want    int64
-	}{{0, time.Hour, 1}, {2, 1500 * time.Millisecond, 3}, {2, 3500 * time.Millisecond, 5}, {2, time.Hour, 6}} {
-		if got := firstNumber(schedule, c.last, c.elapsed); got != c.want {
+		before, last int64
+		elapsed      time.Duration
+		want         int64
+	}{
+		{0, 0, time.Hour, 1}, {0, 2, 1500 * time.Millisecond, 3}, {0, 2, 3500 * time.Millisecond, 5}, {0, 2, time.Hour, 6},
+		{5, 5, time.Hour, 6}, {5, 7, 3500 * time.Millisecond, 10},
+	} {
+		if got := firstNumber(schedule, messagelog.Numbers{Before: c.before, Last: c.last}, c.elapsed); got != c.want {
 			t.Errorf("after message %d and %v: goes on with %d; want %d", c.last, c.elapsed, got, c.want)
 		}
+	}
+}
+
+func TestAScriptBeginsAnewAtASecondStartWithIdsOfItsOwn(t *testing.T) {
+	t.Setenv(messagelog.EnvPath, filepath.Join(t.TempDir(), "messages-1.jsonl"))
+	config := configOf("a")
+	config.Port = testport.Free(t)
+	config.Messages = []messagingconfig.Message{{AtSeconds: 0, To: addressed(&config, "b", "127.0.0.1"), From: "a"}, {AtSeconds: 0.1, To: "b", From: "a"}}
+	for life, want := range [][]string{{"a/chat_1", "a/chat_2"}, {"a/chat_3", "a/chat_4"}} {
+		t.Setenv(appinstance.EnvStart, fmt.Sprint(time.Now().UnixNano()))
+		written := &syncbuffer.Buffer{}
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() {
+			log := messagelog.NewWriter(written)
+			if err := errors.Join(serve(ctx, config, log, make(chan struct{}), func(string) {}), log.Flush()); err != nil {
+				t.Error(err)
+			}
+		})
+		for deadline := time.Now().Add(10 * time.Second); strings.Count(written.String(), `"triggered"`) < 2 && time.Now().Before(deadline); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		stop()
+		running.Wait()
+		var ids []string
+		_, _ = messagelog.Read(strings.NewReader(written.String()), func(r messagelog.Record) {
+			if r.Status == messagelog.Triggered {
+				ids = append(ids, r.ID)
+			}
+		})
+		if !slices.Equal(ids, want) {
+			t.Errorf("life %d has messages %v; want %v", life+1, ids, want)
+		}
+	}
+}
+
+func TestAServiceThatCannotReadItsNumbersSendsNothing(t *testing.T) {
+	t.Setenv(messagelog.EnvPath, filepath.Join(t.TempDir(), "missing", "messages-1.jsonl"))
+	if err := serve(t.Context(), configOf("a"), messagelog.NewWriter(&log{}), nil, func(string) {}); err == nil || !strings.Contains(err.Error(), "numbers of messages") {
+		t.Errorf("serves with the error %v; want one of the numbers of messages", err)
 	}
 }

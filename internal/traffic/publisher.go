@@ -9,7 +9,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
-// publisher sends messages on an absolute schedule: message k, from 1, is due at start + firstAfter + the
+// publisher sends messages on an absolute schedule: the k-th since the planned start is due at start + firstAfter + the
 // timetable's offset, independent of earlier messages.
 type publisher struct {
 	firstAfterSeconds float64
@@ -22,17 +22,20 @@ type publisher struct {
 	client   transport.Client
 	recorder *recorder
 	start    time.Time
-	// next is the number of the first message to send.
-	next int64
+	// numbers of messages go on after a start by the timeline, at which the timetable begins anew.
+	numbers messagelog.Numbers
 	// sizeHint is the size of the last message.
 	sizeHint int
 	sleep    func(ctx context.Context, until time.Time) error
 	now      func() time.Time
 }
 
+// sinceStart counts a message from the planned start, as the timetable does.
+func (p *publisher) sinceStart(number int64) int64 { return number - p.numbers.Before }
+
 // due returns when a message is to be made; false if there is no message of the number.
 func (p *publisher) due(number int64) (time.Time, bool) {
-	after, ok := p.timetable.due(number)
+	after, ok := p.timetable.due(p.sinceStart(number))
 	return p.start.Add(time.Duration(math.Round(p.firstAfterSeconds*1e9)) + after), ok
 }
 
@@ -63,7 +66,7 @@ func (p *publisher) run(ctx context.Context, number int64) {
 // startAt returns the start of the schedule for a connection before message number. After a restart that message comes next,
 // because earlier ones are over.
 func (p *publisher) startAt(connected time.Time, number int64) time.Time {
-	if after, ok := p.timetable.due(number); ok && number > 1 { // it was restarted
+	if after, ok := p.timetable.due(p.sinceStart(number)); ok && p.sinceStart(number) > 1 { // it was restarted
 		return connected.Add(-after)
 	}
 	return connected
@@ -71,10 +74,13 @@ func (p *publisher) startAt(connected time.Time, number int64) time.Time {
 
 func (p *publisher) publish(number int64, due time.Time) {
 	at := p.now()
-	id, topic := messagelog.MessageID(p.entity, number), p.timetable.topic(number)
+	id, topic := messagelog.MessageID(p.entity, number), p.timetable.topic(p.sinceStart(number))
 	// A new buffer each time, as protocols may keep the content until it is acknowledged.
-	content := p.timetable.content(make([]byte, 0, p.sizeHint+16), number, id, at)
+	content := p.timetable.content(make([]byte, 0, p.sizeHint+16), p.sinceStart(number), id, at)
 	p.sizeHint = len(content)
+	if err := p.numbers.Note(number); err != nil {
+		p.recorder.notLogged(err)
+	}
 	p.recorder.triggered(at, id, topic, content, p.timetable.reported(at))
 	p.recorder.metrics.lateness.Observe(max(0, at.Sub(due).Seconds()))
 	if err := p.client.Publish(topic, content); err != nil {
@@ -82,12 +88,12 @@ func (p *publisher) publish(number int64, due time.Time) {
 	}
 }
 
-// firstNumber is the number of the first message. A log with messages of this entity is that of an
-// instance that was restarted: it continues with the next future message, so that no id is used twice and
-// no burst is sent.
-func (p *publisher) firstNumber(last int64) int64 {
-	if last == 0 {
-		return 1
+// firstNumber is the number of the first message. An instance that was restarted after messages of this start continues with the
+// next future message, so that no id is used twice and no burst is sent.
+func (p *publisher) firstNumber() int64 {
+	last := p.numbers.Last
+	if last == p.numbers.Before {
+		return last + 1
 	}
 	for number := last + 1; ; number++ {
 		if due, ok := p.due(number); !ok || !due.Before(p.now()) {

@@ -43,9 +43,13 @@ func (r *recorder) record(at time.Time, status messagelog.Status, id, topic stri
 
 func (r *recorder) write(records ...messagelog.Record) {
 	if err := r.log.Write(records...); err != nil {
-		r.metrics.logErrors.Inc()
-		r.warn("message log: " + err.Error())
+		r.notLogged(err)
 	}
+}
+
+func (r *recorder) notLogged(err error) {
+	r.metrics.logErrors.Inc()
+	r.warn("message log: " + err.Error())
 }
 
 // triggered logs a message that is due, before anything else happens to it.

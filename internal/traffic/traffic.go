@@ -61,7 +61,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 		defer close(published)
 		if p != nil {
 			p.client = client
-			p.run(publishing, p.next)
+			p.run(publishing, p.firstNumber())
 		}
 	}()
 	<-ctx.Done()
@@ -97,12 +97,11 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	warnOfSize(config.Publish.Payload, size, warn)
 	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, afterConnection: config.Publish.AfterConnection, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
 		sleep: clock.SleepUntil, now: time.Now, adapt: newAdaptation(config.Publish, warn)}
-	last, err := messagelog.LastTriggered(config.Entity)
-	if err != nil {
+	if p.numbers, err = messagelog.OpenNumbers(config.Entity, start); err != nil {
 		return nil, err
 	}
-	if p.next = p.firstNumber(last); last > 0 {
-		warn(fmt.Sprintf("was restarted: message %d was the last before, goes on with %d", last, p.next))
+	if last := p.numbers.Last; last > 0 {
+		warn(fmt.Sprintf("was restarted: message %d was the last before", last))
 	}
 	return p, nil
 }

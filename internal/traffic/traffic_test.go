@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -354,34 +354,44 @@ func TestTheScheduleIsAbsoluteAndCountsFromThePlannedStart(t *testing.T) {
 }
 
 func TestARestartedPublisherUsesNoIdTwiceAndSendsNoBurst(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "messages-1.jsonl")
-	log := `{"ts":1,"instance":"n/x","status":"triggered","id":"PRT-S001_3"}
-{"ts":2,"instance":"n/x","status":"received","id":"PRT-S001_900"}
-{"ts":3,"instance":"n/x","status":"triggered","id":"PRT-S0010_77"}
-{"ts":4,"instance":"n/x","status":"trig`
-	if err := os.WriteFile(path, []byte(log), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv(messagelog.EnvPath, path)
-	last, err := messagelog.LastTriggered("PRT-S001")
-	if err != nil || last != 3 {
-		t.Fatalf("last message %d, %v; want 3", last, err)
-	}
+	t.Parallel()
 	start := time.Unix(1000, 0)
 	p := publisher{firstAfterSeconds: 1, timetable: &periodic{periodSeconds: 2}, start: start}
 	for name, c := range map[string]struct {
-		now  time.Duration
-		last int64
-		want int64
+		now          time.Duration
+		before, last int64
+		want         int64
 	}{
-		"first life, even when late":           {100 * time.Second, 0, 1},
-		"restarted at once":                    {5500 * time.Millisecond, 3, 4},
-		"restarted after three missed periods": {12 * time.Second, 3, 7},
-		"restarted before its next is due":     {6 * time.Second, 9, 10},
+		"first life, even when late":           {100 * time.Second, 0, 0, 1},
+		"restarted at once":                    {5500 * time.Millisecond, 0, 3, 4},
+		"restarted after three missed periods": {12 * time.Second, 0, 3, 7},
+		"restarted before its next is due":     {6 * time.Second, 0, 9, 10},
+		"second start":                         {0, 60, 60, 61},
+		"second start, even when late":         {100 * time.Second, 60, 60, 61},
+		"crashed three periods ago after that": {12 * time.Second, 60, 63, 67},
 	} {
-		p.now = func() time.Time { return start.Add(c.now) }
-		if got := p.firstNumber(c.last); got != c.want {
+		p.now, p.numbers = func() time.Time { return start.Add(c.now) }, messagelog.Numbers{Before: c.before, Last: c.last}
+		if got := p.firstNumber(); got != c.want {
 			t.Errorf("%s: begins with %d; want %d", name, got, c.want)
+		}
+	}
+}
+
+func TestAScriptBeginsAnewAtASecondStartWithIdsOfItsOwn(t *testing.T) {
+	t.Setenv(messagelog.EnvPath, filepath.Join(t.TempDir(), "messages-1.jsonl"))
+	config := script()
+	config.Version, config.Broker = "3.1.1", "127.0.0.1:1"
+	for life, want := range []string{"a1/chat_1 to b1, a1/chat_2 to all, ", "a1/chat_3 to b1, a1/chat_4 to all, "} {
+		t.Setenv(appinstance.EnvStart, fmt.Sprint(time.Now().UnixNano()))
+		r := run(t, config)
+		waitFor(t, "the whole script", func() bool { return len(r.records(messagelog.Triggered)) == 2 })
+		r.stop()
+		got := ""
+		for _, m := range r.records(messagelog.Triggered) {
+			got += m.ID + " to " + path.Base(m.Topic) + ", "
+		}
+		if got != want {
+			t.Errorf("life %d has messages %s; want %s", life+1, got, want)
 		}
 	}
 }
@@ -390,26 +400,28 @@ func TestAPublisherThatStartsWithItsConnectionGoesOnWithoutAPauseAfterARestart(t
 	t.Parallel()
 	start := time.Unix(1000, 0)
 	for name, c := range map[string]struct {
-		last int64
-		now  time.Duration
-		want []time.Duration
+		before, last int64
+		now          time.Duration
+		want         []time.Duration
 	}{
-		"first life":             {0, 5 * time.Second, []time.Duration{5 * time.Second, 15 * time.Second}},
-		"restarted in mid-run":   {30, 305 * time.Second, []time.Duration{305 * time.Second, 315 * time.Second}},
-		"connected late by much": {30, 900 * time.Second, []time.Duration{900 * time.Second, 910 * time.Second}},
+		"second start":           {30, 30, 5 * time.Second, []time.Duration{5 * time.Second, 15 * time.Second}},
+		"first life":             {0, 0, 5 * time.Second, []time.Duration{5 * time.Second, 15 * time.Second}},
+		"restarted in mid-run":   {0, 30, 305 * time.Second, []time.Duration{305 * time.Second, 315 * time.Second}},
+		"connected late by much": {0, 30, 900 * time.Second, []time.Duration{900 * time.Second, 910 * time.Second}},
 	} {
 		r := newRecorder("n/x", "X", messagelog.NewWriter(&syncbuffer.Buffer{}), newMetrics("n/x"), func(string) {})
 		close(r.connectedOnce)
 		ctx, cancel := context.WithCancel(t.Context())
 		var dues []time.Duration
 		p := publisher{entity: "X", afterConnection: true, timetable: &periodic{periodSeconds: 10, to: "t", maker: fixedMaker{}}, recorder: r, client: instantClient{r}, start: start,
-			now: func() time.Time { return start.Add(c.now) }, sleep: func(ctx context.Context, until time.Time) error {
+			numbers: messagelog.Numbers{Before: c.before, Last: c.last},
+			now:     func() time.Time { return start.Add(c.now) }, sleep: func(ctx context.Context, until time.Time) error {
 				if dues = append(dues, until.Sub(start)); len(dues) == len(c.want) {
 					cancel()
 				}
 				return ctx.Err()
 			}}
-		p.run(ctx, p.firstNumber(c.last))
+		p.run(ctx, p.firstNumber())
 		if !slices.Equal(dues, c.want) {
 			t.Errorf("%s: messages are due after %v; want %v", name, dues, c.want)
 		}
