@@ -167,8 +167,7 @@ func Overflow(control []byte) (uint32, bool) {
 	return 0, false
 }
 
-// Destination returns which of the host's addresses a datagram reached, and the address that it was sent to, from the control messages
-// about one of a socket with IP_PKTINFO; zero if unknown.
+// Destination returns a datagram's local address and its destination, from the control messages of a socket with IP_PKTINFO.
 func Destination(control []byte) (local, to netip.Addr) {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {

@@ -117,7 +117,7 @@ type stage func(context.Context, *scope.Scope) (stop bool, err error)
 // Reconcile runs the stages of one experiment and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	var e v1alpha1.Experiment
-	// In an earlier phase than that of the last write, the operator would delete a run's pods, or revert its plan.
+	// In a phase before the last write, the operator would delete a run's pods, or revert its plan.
 	if err := freshness.Get(ctx, &r.written, r.Client, r.Live, request.NamespacedName, &e); apierrors.IsNotFound(err) {
 		err := r.parts().live.ReportMissingExperiment(ctx, request.NamespacedName)
 		if apierrors.IsConflict(err) {

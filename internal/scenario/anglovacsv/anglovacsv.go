@@ -25,8 +25,7 @@ import (
 // columns are in their usual order.
 var columns = []string{"ts", "d", "i_nem_id", "i_lat", "i_lon", "i_alt", "j_nem_id", "j_lat", "j_lon", "j_alt", "pathloss"}
 
-// Read reads a file into a builder. The origin in seconds is the smallest time of the file if nil, see First. Errors about the file
-// contain its name, and are *scenario.SyntaxError.
+// Read reads a file into a builder. A nil origin is the file's smallest time. Errors about the file are *scenario.SyntaxError.
 func Read(r io.Reader, name string, b *scenario.Builder, origin *float64) error {
 	p := &parser{builder: b, name: name, seen: map[[2]int]seen{}, places: map[int]place{}}
 	if origin != nil {

@@ -54,7 +54,7 @@ func newSurveyor(over terrain.Surface, limitDB float64) *surveyor {
 	return &surveyor{ground: over, model: propagation.Diffraction{Terrain: over}, limitDB: limitDB, frame: geo.NewFrame(Origin)}
 }
 
-// at returns the connectivity of a moment. It computes only pairs with a platform that has moved since the last one.
+// at returns a moment's connectivity. It computes only pairs with a platform that has moved since the last one.
 func (s *surveyor) at(places []point) scenario.Connectivity {
 	n := len(places)
 	moved := make([]bool, n)
