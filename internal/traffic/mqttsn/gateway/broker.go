@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"time"
 
@@ -55,7 +54,7 @@ type brokerEvents struct {
 
 // brokerConn is one MQTT 3.1.1 connection to the broker. Its user chooses packet ids. No method blocks.
 type brokerConn struct {
-	conn   net.Conn
+	conn   *transport.WatchedConn
 	events brokerEvents
 	out    chan packets.ControlPacket
 	closed chan struct{}
@@ -66,10 +65,11 @@ type brokerConn struct {
 
 // dialBroker connects and logs in. Events begin after start.
 func dialBroker(ctx context.Context, dialer *transport.Dialer, with login, events brokerEvents) (b *brokerConn, err error) {
-	conn, err := dialer.Dial(ctx)
+	dialled, err := dialer.Dial(ctx)
 	if err != nil {
 		return nil, err
 	}
+	conn := transport.Watch(dialled)
 	defer func() {
 		if err != nil {
 			conn.Close()
@@ -106,6 +106,9 @@ func dialBroker(ctx context.Context, dialer *transport.Dialer, with login, event
 	if ack.ReturnCode != packets.Accepted {
 		return nil, fmt.Errorf("the broker refuses the connection: %s", packets.ConnackReturnCodes[ack.ReturnCode])
 	}
+	if err := conn.SetDeadline(time.Time{}); err != nil { // from now on keepAlive decides
+		return nil, err
+	}
 	dialer.Connected()
 	return &brokerConn{conn: conn, events: events, out: make(chan packets.ControlPacket, brokerBacklog), closed: make(chan struct{}), sessionPresent: ack.SessionPresent}, nil
 }
@@ -113,11 +116,31 @@ func dialBroker(ctx context.Context, dialer *transport.Dialer, with login, event
 // start begins to read and write.
 func (b *brokerConn) start() {
 	go b.write()
+	go b.keepAlive()
 	go func() {
 		if err := b.read(); b.shut() {
 			b.events.lost(err)
 		}
 	}()
+}
+
+// keepAlive pings the broker, and ends a connection on which nothing moves in either direction. On a slow link a packet may take
+// minutes, also that with the answer to a ping.
+func (b *brokerConn) keepAlive() {
+	ping := time.NewTicker(brokerKeepAlive / 2)
+	defer ping.Stop()
+	for {
+		select {
+		case <-b.closed:
+			return
+		case now := <-ping.C:
+			if now.Sub(b.conn.LastSign(now)) > 2*brokerKeepAlive {
+				b.conn.Close() // the end of read reports it
+				return
+			}
+			_ = b.send(packets.NewControlPacket(packets.Pingreq)) // a full queue is busy enough
+		}
+	}
 }
 
 // shut closes the connection, and returns false if it was closed before.
@@ -160,18 +183,13 @@ func (b *brokerConn) sendOrClose(p packets.ControlPacket) {
 
 func (b *brokerConn) write() {
 	w := bufio.NewWriter(b.conn)
-	ping := time.NewTicker(brokerKeepAlive / 2)
-	defer ping.Stop()
 	for {
 		var p packets.ControlPacket
 		select {
 		case <-b.closed:
 			return
-		case <-ping.C:
-			p = packets.NewControlPacket(packets.Pingreq)
 		case p = <-b.out:
 		}
-		_ = b.conn.SetWriteDeadline(time.Now().Add(brokerKeepAlive))
 		err := p.Write(w)
 		if _, last := p.(*packets.DisconnectPacket); last {
 			_ = w.Flush()
@@ -191,7 +209,6 @@ func (b *brokerConn) write() {
 func (b *brokerConn) read() error {
 	r := bufio.NewReader(b.conn)
 	for {
-		_ = b.conn.SetDeadline(time.Now().Add(brokerKeepAlive * 3 / 2))
 		p, err := packets.ReadPacket(r)
 		if err != nil {
 			return err

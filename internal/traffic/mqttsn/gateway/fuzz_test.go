@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // gatewayWithSilentBroker returns an aggregating gateway without a network, whose broker accepts everything and answers nothing.
@@ -23,7 +24,7 @@ func gatewayWithSilentBroker() (g *Gateway, taken *brokerConn) {
 	g.own = newAggregate(g)
 	g.own.once.Do(func() { close(g.own.ended) })
 	near, _ := net.Pipe()
-	taken = &brokerConn{conn: near, out: make(chan packets.ControlPacket, 8), closed: make(chan struct{})}
+	taken = &brokerConn{conn: transport.Watch(near), out: make(chan packets.ControlPacket, 8), closed: make(chan struct{})}
 	g.own.conn, g.own.early = taken, nil
 	return g, taken
 }

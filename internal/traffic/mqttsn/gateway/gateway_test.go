@@ -9,6 +9,7 @@ import (
 
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // inBothModes runs a test on a transparent and an aggregating gateway, side by side.
@@ -399,7 +400,7 @@ func TestConnectionsThatDoNotEndAreClosedTogether(t *testing.T) {
 	for range 3 {
 		near, far := net.Pipe()
 		t.Cleanup(func() { far.Close() })
-		open = append(open, &brokerConn{conn: near, closed: make(chan struct{})})
+		open = append(open, &brokerConn{conn: transport.Watch(near), closed: make(chan struct{})})
 	}
 	ended := make(chan struct{})
 	go func() {
