@@ -53,9 +53,11 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 		AttemptConnection: func(ctx context.Context, _ autopaho.ClientConfig, _ *url.URL) (net.Conn, error) {
 			return d.dial(ctx)
 		},
-		OnConnectionUp: func(m *autopaho.ConnectionManager, _ *paho.Connack) {
+		OnConnectionUp: func(m *autopaho.ConnectionManager, ack *paho.Connack) {
 			_, broker := d.connected()
-			c.subscriptions.Forget()
+			if !ack.SessionPresent { // a broker with the session has the subscriptions
+				c.subscriptions.Forget()
+			}
 			events.Connection(true, broker)
 			connection := c.connections.Add(1)
 			go c.subscriptions.Ask(ctx, func(missing []string) bool { return c.subscribe(ctx, m, connection, missing) })

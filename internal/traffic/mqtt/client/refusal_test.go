@@ -3,6 +3,7 @@ package client
 import (
 	"bufio"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -25,6 +26,9 @@ type refuser struct {
 	mu       sync.Mutex
 	refusals map[string]int
 	asked    []string
+	// keepsSession: it has the session of each connection but the first.
+	keepsSession bool
+	conns        []net.Conn
 }
 
 func startRefuser(t *testing.T, version string, refusals map[string]int) *refuser {
@@ -60,12 +64,23 @@ func (r *refuser) serve(conn net.Conn) {
 		}
 		switch kind {
 		case 1: // CONNECT
-			_, _ = conn.Write(append([]byte{0x20, byte(2 + len(none)), 0, 0}, none...))
+			_, _ = conn.Write(append([]byte{0x20, byte(2 + len(none)), r.sessionPresent(conn), 0}, none...))
 		case 8: // SUBSCRIBE
 			codes := r.answer(body[2+len(none):])
 			_, _ = conn.Write(slices.Concat([]byte{0x90, byte(2 + len(none) + len(codes))}, body[:2], none, codes))
 		}
 	}
+}
+
+// sessionPresent is the flag in the answer to a connection.
+func (r *refuser) sessionPresent(conn net.Conn) (flag byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keepsSession && len(r.conns) > 0 {
+		flag = 1
+	}
+	r.conns = append(r.conns, conn)
+	return flag
 }
 
 func readPacket(reader *bufio.Reader) (kind byte, body []byte, err error) {
@@ -119,6 +134,37 @@ func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 				defer broker.mu.Unlock()
 				if asked := slices.Sorted(slices.Values(broker.asked)); !slices.Equal(asked, slices.Sorted(slices.Values(append(filters, "/PRT/#")))) {
 					t.Errorf("asked for %q; want what was refused again, and nothing else", asked)
+				}
+			})
+		}
+	}
+}
+
+func TestABrokerThatHasTheSessionIsNotAskedForItsSubscriptionsAgain(t *testing.T) {
+	for _, version := range versions {
+		for kept, want := range map[bool]int{true: 1, false: 2} {
+			t.Run(fmt.Sprintf("%s kept %t", version, kept), func(t *testing.T) {
+				t.Parallel()
+				broker := startRefuser(t, version, nil)
+				broker.keepsSession = kept
+				c := open(t, transport.Setup{Config: trafficconfig.Config{Version: version, Broker: broker.Addr().String(), Session: trafficconfig.SessionPersistent,
+					Subscribe: &trafficconfig.Subscribe{Topics: []string{"/PRT/#"}, QoS: 1}}})
+				waitFor(t, "the subscription", func() bool { return slices.Contains(c.told(), "/PRT/# made") })
+				count := func() (connections, asked int) {
+					broker.mu.Lock()
+					defer broker.mu.Unlock()
+					return len(broker.conns), len(broker.asked)
+				}
+				broker.mu.Lock()
+				broker.conns[0].Close()
+				broker.mu.Unlock()
+				waitFor(t, "the next connection", func() bool {
+					connections, asked := count()
+					return connections == 2 && asked >= want
+				})
+				time.Sleep(200 * time.Millisecond) // for a request that should not come
+				if _, asked := count(); asked != want {
+					t.Errorf("subscribes %d times; want %d", asked, want)
 				}
 			})
 		}
