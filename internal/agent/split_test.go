@@ -37,7 +37,7 @@ func splitInPieces(output string, size int) *splitOutput {
 }
 
 const (
-	wholeEvent  = `{"ts":5,"instance":"nor/own","status":"sent","id":"a"}` + "\n"
+	wholeEvent  = `{"ts":1588759108433123456,"instance":"nor/own","status":"sent","id":"a"}` + "\n"
 	eventOfHere = `{"ts":77,"instance":"nor/own","status":"sent","id":"a"}` + "\n"
 )
 
@@ -53,21 +53,24 @@ func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {
 		"events with \\r\\n and blanks":   {"  " + strings.TrimSpace(wholeEvent) + "\r\n", wholeEvent, "", ""},
 		"one without time and instance":   {`{"status":"sent","id":"a"}` + "\n", eventOfHere, "", eventStamped},
 		"two without time are told once":  {strings.Repeat(`{"status":"sent","id":"a"}`+"\n", 2), eventOfHere + eventOfHere, "", eventStamped},
-		"an event of another instance":    {`{"ts":5,"instance":"prt/x","status":"sent","id":"a"}` + "\n", `{"ts":5,"instance":"prt/x","status":"sent","id":"a"}` + "\n", "", ""},
-		"fields that are not ours":        {`{"ts":5,"status":"received","id":"a","rssi":-90,"topic":"t","bytes":3}` + "\n", `{"ts":5,"instance":"nor/own","status":"received","id":"a","topic":"t","bytes":3}` + "\n", "", ""},
-		"an event with a position":        {`{"ts":5,"status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", `{"ts":5,"instance":"nor/own","status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", "", ""},
-		"a position that is none":         {`{"ts":5,"status":"sent","id":"a","position":"58.1 N"}` + "\n", "", `{"ts":5,"status":"sent","id":"a","position":"58.1 N"}` + "\n", eventNoMessage},
+		"an event of another instance":    {`{"ts":1588759108433123456,"instance":"prt/x","status":"sent","id":"a"}` + "\n", `{"ts":1588759108433123456,"instance":"prt/x","status":"sent","id":"a"}` + "\n", "", ""},
+		"fields that are not ours":        {`{"ts":1588759108433123456,"status":"received","id":"a","rssi":-90,"topic":"t","bytes":3}` + "\n", `{"ts":1588759108433123456,"instance":"nor/own","status":"received","id":"a","topic":"t","bytes":3}` + "\n", "", ""},
+		"an event with a position":        {`{"ts":1588759108433123456,"status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", `{"ts":1588759108433123456,"instance":"nor/own","status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", "", ""},
+		"a position that is none":         {`{"ts":1588759108433123456,"status":"sent","id":"a","position":"58.1 N"}` + "\n", "", `{"ts":1588759108433123456,"status":"sent","id":"a","position":"58.1 N"}` + "\n", eventNoMessage},
 		"JSON of something else":          {`{"level":"info"}` + "\n", "", `{"level":"info"}` + "\n", ""},
-		"a status without id":             {`{"ts":5,"status":"sent"}` + "\n", "", `{"ts":5,"status":"sent"}` + "\n", eventNoMessage},
+		"a status without id":             {`{"ts":1588759108433123456,"status":"sent"}` + "\n", "", `{"ts":1588759108433123456,"status":"sent"}` + "\n", eventNoMessage},
+		"a time in whole seconds":         {`{"ts":1588759108,"status":"sent","id":"a"}` + "\n", "", `{"ts":1588759108,"status":"sent","id":"a"}` + "\n", eventNoMessage},
+		"a time in milliseconds":          {`{"ts":1588759108433,"status":"sent","id":"a"}` + "\n", "", `{"ts":1588759108433,"status":"sent","id":"a"}` + "\n", eventNoMessage},
+		"a time in microseconds":          {`{"ts":1588759108433123,"status":"sent","id":"a"}` + "\n", "", `{"ts":1588759108433123,"status":"sent","id":"a"}` + "\n", eventNoMessage},
 		"a time in seconds":               {`{"ts":5.5,"status":"sent","id":"a"}` + "\n", "", `{"ts":5.5,"status":"sent","id":"a"}` + "\n", eventNoMessage},
-		"a torn event":                    {`{"ts":5,"id":"a","status":"se`, "", `{"ts":5,"id":"a","status":"se`, eventNoMessage},
-		"a line too long for an event":    {`{"ts":5,"status":"sent","id":"` + long + `"}` + "\n" + wholeEvent, wholeEvent, `{"ts":5,"status":"sent","id":"` + long + `"}` + "\n", ""},
+		"a torn event":                    {`{"ts":1588759108433123456,"id":"a","status":"se`, "", `{"ts":1588759108433123456,"id":"a","status":"se`, eventNoMessage},
+		"a line too long for an event":    {`{"ts":1588759108433123456,"status":"sent","id":"` + long + `"}` + "\n" + wholeEvent, wholeEvent, `{"ts":1588759108433123456,"status":"sent","id":"` + long + `"}` + "\n", ""},
 		"a line that is not text":         {"\x00\xff{\n", "", "\x00\xff{\n", ""},
 		"empty lines":                     {"\n\n\n", "", "\n\n\n", ""},
 		"many blanks before text":         {strings.Repeat(" ", 40) + "x\n", "", strings.Repeat(" ", 40) + "x\n", ""},
 		"an event within a line is text":  {"x " + wholeEvent, "", "x " + wholeEvent, ""},
-		"letters that JSON could escape":  {`{"ts":5,"status":"sent","id":"<&>"}` + "\n", `{"ts":5,"instance":"nor/own","status":"sent","id":"\u003c\u0026\u003e"}` + "\n", "", ""},
-		"a status that the log has not":   {`{"ts":5,"status":"lost","id":"a"}` + "\n", "", `{"ts":5,"status":"lost","id":"a"}` + "\n", ""},
+		"letters that JSON could escape":  {`{"ts":1588759108433123456,"status":"sent","id":"<&>"}` + "\n", `{"ts":1588759108433123456,"instance":"nor/own","status":"sent","id":"\u003c\u0026\u003e"}` + "\n", "", ""},
+		"a status that the log has not":   {`{"ts":1588759108433123456,"status":"lost","id":"a"}` + "\n", "", `{"ts":1588759108433123456,"status":"lost","id":"a"}` + "\n", ""},
 		"a negative time":                 {`{"ts":-5,"status":"sent","id":"a"}` + "\n", "", `{"ts":-5,"status":"sent","id":"a"}` + "\n", eventNoMessage},
 		"two events on one line are none": {strings.TrimSpace(wholeEvent) + wholeEvent, "", strings.TrimSpace(wholeEvent) + wholeEvent, eventNoMessage},
 	} {
@@ -109,7 +112,7 @@ func TestAnOverlongLineIsNotKeptInMemory(t *testing.T) {
 func TestMessageEventsOnStandardOutputAreArchivedAsMessages(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
-	n := newNode(t, s, `echo "log to ${VIGNETTE_MESSAGE_LOG-stdout}"; echo '{"ts":5,"status":"sent","id":"a"}'; printf '{"status":"received","id":"b"}'`)
+	n := newNode(t, s, `echo "log to ${VIGNETTE_MESSAGE_LOG-stdout}"; echo '{"ts":1588759108433123456,"status":"sent","id":"a"}'; printf '{"status":"received","id":"b"}'`)
 	n.config.MessagesOnStdout = true
 	n.run()
 	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
