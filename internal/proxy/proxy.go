@@ -120,7 +120,7 @@ func (p *proxy) runNear(ctx context.Context) error {
 		return err
 	}
 	defer sender.Close()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.config.Near.Listen)
+	listener, err := (&net.ListenConfig{KeepAlive: -1}).Listen(ctx, "tcp", p.config.Near.Listen) // clients may be behind a radio
 	if err != nil {
 		return fmt.Errorf("near.listen: %w", httpreq.ListenError(p.config.Near.Listen, err))
 	}

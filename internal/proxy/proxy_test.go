@@ -136,6 +136,38 @@ func TestAServiceThatCannotBeCalledIsTold(t *testing.T) {
 	}
 }
 
+func TestConnectionsOfClientsAndServicesHaveNoKeepAlive(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
+	service, release := newHeldCounter(t)
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := post(p.client(), service.URL, "x")
+		answered <- err
+	}()
+	for deadline := time.Now().Add(10 * time.Second); service.of("x") == 0 && time.Now().Before(deadline); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	near, to := portOf(t, p.near.Near.Listen), portOf(t, service.Listener.Addr().String())
+	if client, service := testport.KeepAlive(t, near, 0), testport.KeepAlive(t, 0, to); client != 0 || service != 0 {
+		t.Errorf("keep-alive is due to the client in %v, to the service in %v; want none", client, service)
+	}
+	release()
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+func portOf(t *testing.T, address string) int {
+	t.Helper()
+	_, text, _ := net.SplitHostPort(address)
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
 func TestOneEndOfAnIdleLinkKeepsItAlive(t *testing.T) {
 	t.Parallel()
 	const silence = time.Minute
@@ -145,11 +177,7 @@ func TestOneEndOfAnIdleLinkKeepsItAlive(t *testing.T) {
 	if status, _, err := post(p.client(), newCounter(t).URL, "x"); err != nil || status != 200 {
 		t.Fatal(status, err)
 	}
-	_, text, _ := net.SplitHostPort(p.far.Far.Listen)
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	port := portOf(t, p.far.Far.Listen)
 	near, far := testport.KeepAlive(t, 0, port), testport.KeepAlive(t, port, 0)
 	if near == 0 || near > silence/2 || far <= silence {
 		t.Errorf("keep-alive is due at the near proxy in %v, at the far one in %v; want it within %v at the near one, and then not at the far one", near, far, silence/2)

@@ -44,7 +44,7 @@ func dialService(ctx context.Context, content []byte) (*service, error) {
 	if err != nil {
 		return nil, &refusal{http.StatusBadGateway, errorRequest, "The far proxy cannot read the request: " + err.Error() + "."}
 	}
-	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", r.Authority)
+	conn, err := (&net.Dialer{Timeout: dialTimeout, KeepAlive: -1}).DialContext(ctx, "tcp", r.Authority)
 	if err != nil {
 		return nil, unreachable(r.Authority, err)
 	}
