@@ -194,7 +194,8 @@ func (s *Statistics) lostBursts(tables map[string]Table) {
 				if nem != s.NEM {
 					h := s.burstsFrom(nem)
 					h.lowSINR += count(row, "SINR")
-					h.notListening += count(row, "Freq") + count(row, "Slot Error")
+					// Long bursts too: the node has their reason (countTooLong).
+					h.notListening += count(row, "Freq") + count(row, "Slot Error") + count(row, "Long")
 				}
 			})
 		}
@@ -260,11 +261,12 @@ func (s *Statistics) follow(before *Statistics, port func(nem int) *radio.Port) 
 }
 
 // missedBursts counts the transmissions above the sensitivity that the node did not take, by the reason of most bytes
-// since the statistics before: EMANE counts the reasons in bytes only.
+// since the statistics before: EMANE counts the reasons in bytes only. It counts no bytes of bursts that a receiver did not follow
+// (RX_LOCK in its src/models/mac/tdma/basemodelimpl.cc).
 func (s *Statistics) missedBursts(l *phy.LinkStatistics, h *burstCounts, before *Statistics) {
 	var was burstCounts
 	lost := h.above - min(h.received, h.above)
-	for _, reason := range []radio.Reason{radio.LowSINR, radio.NotListening} {
+	for _, reason := range []radio.Reason{radio.LowSINR, radio.NotListening, radio.Interfered} {
 		if old := before.linkFrom(l.From); old != nil {
 			l.Missed[reason-radio.BelowSensitivity] = old.Missed[reason-radio.BelowSensitivity]
 		}
@@ -278,6 +280,8 @@ func (s *Statistics) missedBursts(l *phy.LinkStatistics, h *burstCounts, before 
 		l.Missed[radio.LowSINR-radio.BelowSensitivity] += lost
 	case notListening > 0:
 		l.Missed[radio.NotListening-radio.BelowSensitivity] += lost
+	case before != nil && s.slots.locked > before.slots.locked || before == nil && s.slots.locked > 0:
+		l.Missed[radio.Interfered-radio.BelowSensitivity] += lost // the node has them by queues
 	}
 	s.Drops[radio.LowSINR] += l.Missed[radio.LowSINR-radio.BelowSensitivity]
 }

@@ -13,8 +13,8 @@ import (
 
 // tdmaCounts are what a TDMA process reports of itself and of NEM 2.
 type tdmaCounts struct {
-	above, received, inLastSecond, lowSINRBytes, slotErrorBytes uint64
-	sinr                                                        float64
+	above, received, inLastSecond, lowSINRBytes, slotErrorBytes, longBytes, locked uint64
+	sinr                                                                           float64
 }
 
 func tdmaAnswers(c tdmaCounts) answers {
@@ -22,7 +22,7 @@ func tdmaAnswers(c tdmaCounts) answers {
 	mac := tables(
 		table("QueueStatusTable", []string{"Queue", "Enqueued", "Dequeued", "Overflow", "Too Big"}, row(numeric(0), numeric(20), numeric(9), numeric(4), numeric(1)),
 			row(numeric(3), numeric(7), numeric(5), numeric(0), numeric(0)), row(numeric(4), numeric(1), numeric(0), numeric(0), numeric(0))),
-		table("BroadcastByteDropTable0", []string{"NEM", "SINR", "Freq", "Slot Error"}, row(numeric(2), numeric(c.lowSINRBytes), numeric(0), numeric(c.slotErrorBytes))),
+		table("BroadcastByteDropTable0", []string{"NEM", "SINR", "Freq", "Slot Error", "Long"}, row(numeric(2), numeric(c.lowSINRBytes), numeric(0), numeric(c.slotErrorBytes), numeric(c.longBytes))),
 		table("NeighborMetricTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"},
 			row(numeric(2), numeric(c.received), double(3), double(-110)), row(numeric(65535), numeric(0), double(0), double(0))),
 		table("NeighborStatusTable", []string{"NEM", "Rx Pkts", "SINR Avg", "NF Avg"}, row(numeric(2), numeric(c.inLastSecond), double(c.sinr), double(-108))))
@@ -34,7 +34,7 @@ func tdmaAnswers(c tdmaCounts) answers {
 		{emanepb.Query_MANIFEST, 0}: manifest(component(2, MAC, ""), component(3, PHY, "")),
 		{emanepb.Query_STATISTICS, 2}: statistics(statistic("numTxSlotValid", numeric(30)), statistic("numTxSlotErrorMissed", numeric(2)),
 			statistic("numRxSlotErrorMissed", numeric(3)), statistic("numRxSlotErrorRxDuringTx", numeric(4)), statistic("numRxSlotErrorRxTooLong", numeric(5)),
-			statistic("processedTimedEvents", numeric(1000)), statistic("avgTimedEventLatency", double(250))),
+			statistic("numRxSlotErrorRxLock", numeric(c.locked)), statistic("processedTimedEvents", numeric(1000)), statistic("avgTimedEventLatency", double(250))),
 		{emanepb.Query_TABLES, 2}:     mac,
 		{emanepb.Query_STATISTICS, 3}: statistics(statistic("numTimeSyncThresholdRewrite", numeric(8))),
 		{emanepb.Query_TABLES, 3}:     phy,
@@ -136,6 +136,28 @@ func TestTheReasonOfLostTransmissionsIsThatOfTheirTime(t *testing.T) {
 	}
 	if l.SINRDB != 7 {
 		t.Errorf("SINR %v without a reception in the last second; want 7 as before", l.SINRDB)
+	}
+}
+
+func TestLongAndLockedBurstsAreNotLostBySINR(t *testing.T) {
+	ports := portsOf(1, 2, 3)
+	var all []Statistics
+	for _, c := range []struct {
+		why                      string
+		counts                   tdmaCounts
+		low, deaf, locked, drops uint64
+	}{
+		{"none is lost", tdmaCounts{above: 10, received: 10}, 0, 0, 0, 0},
+		{"two end in the next slot", tdmaCounts{above: 12, received: 10, longBytes: 1800}, 0, 2, 0, 0},
+		{"three come while another is followed", tdmaCounts{above: 15, received: 10, longBytes: 1800, locked: 3}, 0, 2, 3, 0},
+		{"one is too weak", tdmaCounts{above: 16, received: 10, longBytes: 1800, locked: 3, lowSINRBytes: 900}, 1, 2, 3, 1},
+	} {
+		all = scrapeTDMA(t, all, c.counts, ports)
+		missed := all[0].linkFrom(ports[2]).Missed
+		low, deaf, locked := missed[radio.LowSINR-radio.BelowSensitivity], missed[radio.NotListening-radio.BelowSensitivity], missed[radio.Interfered-radio.BelowSensitivity]
+		if drops := all[0].Drops; low != c.low || deaf != c.deaf || locked != c.locked || drops[radio.LowSINR] != c.drops || drops[radio.Interfered] != c.locked {
+			t.Errorf("%s: the link lost %d by SINR, %d not listened for and %d interfered, the node %v; want %d, %d and %d", c.why, low, deaf, locked, drops, c.low, c.deaf, c.locked)
+		}
 	}
 }
 
