@@ -294,6 +294,8 @@ var withoutPower = []string{"Rx Sensitivity", "Propagation Model", "Gain Locatio
 // physical reads the physical layer's counters of frames that did not reach the model.
 func (s *Statistics) physical(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
 	s.Rewritten = count(values, "numTimeSyncThresholdRewrite")
+	// What the model sends, a silent radio drops (EMANE's src/libemane/frameworkphy.cc).
+	s.Drops[radio.EmissionControl] += count(values, "numDownstreamPacketsRadioSilenceEnabledDrop")
 	losses := tables["PathlossEventInfoTable"]
 	losses.each(func(nem int, row map[string]any) {
 		if s.LossDB == nil {

@@ -126,6 +126,18 @@ func TestFramesWithoutPowerAreBelowTheSensitivity(t *testing.T) {
 	}
 }
 
+func TestWhatASilentRadioSendsIsDropped(t *testing.T) {
+	known := tdmaAnswers(tdmaCounts{})
+	known[asked{emanepb.Query_STATISTICS, 3}] = statistics(statistic("numDownstreamPacketsRadioSilenceEnabledDrop", numeric(7)))
+	all, err := Scrape(nil, emulator(t, known), func(int) *radio.Port { return nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := all[0].Drops[radio.EmissionControl]; got != 7 {
+		t.Errorf("%d dropped by radio silence; want 7", got)
+	}
+}
+
 func TestTheReasonOfLostTransmissionsIsThatOfTheirTime(t *testing.T) {
 	ports := portsOf(1, 2, 3)
 	first := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, ports)
