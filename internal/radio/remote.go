@@ -117,7 +117,7 @@ func (n *Network) Ship(s *Shipment, receivers []*Port) {
 			continue
 		}
 		s.Receivers = h.receivers
-		if len(h.receivers) == h.ports {
+		if len(h.receivers) == h.ports && h.ports > 1 { // a unicast reaches nobody who has come since
 			s.Receivers = nil
 		}
 		h.host.Ship(s)

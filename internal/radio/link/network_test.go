@@ -351,9 +351,9 @@ func TestABroadcastGoesOnceToEachOtherHost(t *testing.T) {
 	n, shipped := onHosts(3, link.Config{Default: link.Parameters{Delay: delay}})
 	n.Send(3, virtual.Everybody, 200) // host 0 has node 3, host 1 nodes 1 and 4, host 2 node 2
 	n.Settle()
-	for _, h := range n.Hosts[1:] {
-		if s := (*shipped)[h]; len(s) != 1 || s[0].Source != 3 || len(s[0].Receivers) != 0 || s[0].Due-s[0].Sent != int64(delay) || s[0].Bytes != 200 {
-			t.Errorf("shipped %+v; want 200 bytes of 3 for all, due after %v", s, delay)
+	for i, h := range n.Hosts[1:] {
+		if s := (*shipped)[h]; len(s) != 1 || s[0].Source != 3 || len(s[0].Receivers) != i || s[0].Due-s[0].Sent != int64(delay) || s[0].Bytes != 200 {
+			t.Errorf("shipped %+v; want 200 bytes of 3 for all, or for 2, due after %v", s, delay)
 		}
 	}
 	for _, nem := range []int{1, 2, 4} {
@@ -363,6 +363,15 @@ func TestABroadcastGoesOnceToEachOtherHost(t *testing.T) {
 	}
 	if c := n.Counters(3); c.Released != 1 || c.Drops[radio.NoReceiver] != 0 {
 		t.Errorf("the sender counts %+v; want one released frame", c)
+	}
+}
+
+func TestAUnicastNamesItsReceiverWhereItIsTheOnlyNodeOfItsHost(t *testing.T) {
+	n, shipped := onHosts(3, link.Config{})
+	n.Send(3, virtual.Address(2), 200)
+	n.Settle()
+	if s := (*shipped)[n.Hosts[2]]; len(s) != 1 || !slices.Equal(s[0].Receivers, []uint16{2}) {
+		t.Errorf("shipped %+v; want one frame for 2", s)
 	}
 }
 
