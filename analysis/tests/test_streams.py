@@ -39,7 +39,8 @@ def test_what_is_received_under_another_topic_is_the_message_that_was_sent(media
 
 def test_what_a_broker_on_another_node_may_carry_is_not_local(lab):
     for node, brokers in (("nor", ["nor/broker"]), ("prt", ["prt/broker", "nor/broker"])):
-        lab.node(node, {"name": "broker", "kind": "mosquitto"}, BFT | {"brokers": brokers, "to": "broker"}, PICTURE | {"brokers": brokers, "to": "broker"})
+        client = {"brokers": brokers, "to": "broker"}
+        lab.node(node, {"name": "broker", "kind": "mosquitto"}, BFT | client, PICTURE | client)
     found = analyse(lab.write()).run
     local = streams(found, Table(found), pl.DataFrame(Table(found).planned(), schema=["publisher", "topic"], orient="row")).pairs
     assert dict(local.filter("local").select("publisher", "subscriber").rows()) == {1: 2}
