@@ -55,7 +55,7 @@ func startSite(t *testing.T) *site {
 			t.Errorf("stop: %v", err)
 		}
 	})
-	o := options{platform: "vignette-system", server: world.Kube.Host, team: console.TeamConfig{
+	o := options{platform: "vignette-system", memoryLimit: "2Gi", server: world.Kube.Host, team: console.TeamConfig{
 		Origin: front.Origin, Issuer: world.Provider.Issuer, ClientID: testteam.ClientID, Scopes: []string{"profile", "email", "groups", "offline_access"}, Namespace: "default",
 	}}
 	for file, text := range map[*string][]byte{&o.serverCA: world.Kube.CAData, &o.issuerCA: world.Provider.Authority.PEM(), &o.secretFile: []byte(testteam.ClientSecret)} {
