@@ -582,7 +582,7 @@ func TestALargeMessageTakesItsTimeWhileItMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.stall = 2 * time.Second
+	b.stall = 3 * time.Second
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
