@@ -36,7 +36,7 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
     unmeasured: dict[str, list[str]] = {event: [] for event in _CPU}
     told = set()
     steps: dict[str, list[dict]] = {}
-    found.logged = True
+    found.logged = any(node.get("apps") for node in run.nodes)
     for node in run.nodes:
         for app in node.get("apps") or []:
             name = f"logs/{node['name']}/{app['name']}/agent.jsonl"
