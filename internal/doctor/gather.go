@@ -28,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/crds"
+	"vignette.dev/vignette/internal/core/queue"
 )
 
 // ownDefinitions are this program's, by name.
@@ -151,10 +152,7 @@ func (g *gatherer) hosts(ctx context.Context) Fact[[]Host] {
 	hosts := []Host{}
 	for _, node := range list.Items {
 		info := node.Status.NodeInfo
-		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-		})
-		hosts = append(hosts, Host{node.Name, info.OperatingSystem, info.KernelVersion, info.ContainerRuntimeVersion, ready})
+		hosts = append(hosts, Host{node.Name, info.OperatingSystem, info.KernelVersion, info.ContainerRuntimeVersion, queue.IsReady(&node)})
 	}
 	return known(hosts)
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -180,11 +181,7 @@ func (c *Collector) hosts(ctx context.Context, out series) error {
 	sums := map[corev1.ResourceName]float64{}
 	for i := range list.Items {
 		node := &list.Items[i]
-		ready := false
-		for _, condition := range node.Status.Conditions {
-			ready = ready || condition.Type == corev1.NodeReady && condition.Status == corev1.ConditionTrue
-		}
-		if !ready || node.Spec.Unschedulable {
+		if !queue.IsReady(node) || node.Spec.Unschedulable {
 			continue
 		}
 		for _, name := range []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -282,10 +282,21 @@ func TakesPods(node *corev1.Node) bool {
 			return false
 		}
 	}
-	for _, condition := range node.Status.Conditions {
-		if condition.Type == corev1.NodeReady {
-			return condition.Status == corev1.ConditionTrue
+	return IsReady(node)
+}
+
+// IsReady reports whether Kubernetes calls a node ready.
+func IsReady(node *corev1.Node) bool {
+	ready := ReadyCondition(node)
+	return ready != nil && ready.Status == corev1.ConditionTrue
+}
+
+// ReadyCondition of a node, nil if it has none yet.
+func ReadyCondition(node *corev1.Node) *corev1.NodeCondition {
+	for i := range node.Status.Conditions {
+		if node.Status.Conditions[i].Type == corev1.NodeReady {
+			return &node.Status.Conditions[i]
 		}
 	}
-	return false
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
@@ -32,20 +33,11 @@ func (o *Objects) UnreadyHosts(ctx context.Context, s *scope.Scope) (string, err
 		case err != nil:
 			found = append(found, fmt.Sprintf("host %s of nodes %s is not in the cluster", name, wording.Some(byHost[name], shownNodes)))
 		default:
-			if ready := readiness(&host); ready != nil && ready.Status != corev1.ConditionTrue {
+			if ready := queue.ReadyCondition(&host); ready != nil && ready.Status != corev1.ConditionTrue {
 				found = append(found, fmt.Sprintf("host %s of nodes %s has not been ready since %s", name, wording.Some(byHost[name], shownNodes),
 					ready.LastTransitionTime.UTC().Format(time.RFC3339)))
 			}
 		}
 	}
 	return strings.Join(found, "; "), nil
-}
-
-func readiness(host *corev1.Node) *corev1.NodeCondition {
-	for i := range host.Status.Conditions {
-		if host.Status.Conditions[i].Type == corev1.NodeReady {
-			return &host.Status.Conditions[i]
-		}
-	}
-	return nil
 }
