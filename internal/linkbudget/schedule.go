@@ -68,7 +68,7 @@ func laterSchedule(spec *v1alpha1.RadioNetworkSpec, change *v1alpha1.RadioChange
 	if !now.Generated() {
 		return nil, errors.New("radio.rate: the current schedule is not generated and has its own rates: change the schedule")
 	}
-	if change.From != "" && change.From != v1alpha1.EveryNode {
+	if !v1alpha1.IsEveryNode(change.From) {
 		return nil, fmt.Errorf("radio.rate of %q: a generated schedule has one rate: leave out from", change.From)
 	}
 	return generatedSchedule(spec, *change.Radio.Rate)

@@ -467,7 +467,7 @@ func (c *Changeable) Change(change v1alpha1.RadioChange, path *field.Path) (errs
 		}
 	}
 	forbid("link", change.Link != nil && model != v1alpha1.ModelLink, "the link model")
-	if c.pairLinks && change.Link != nil && (change.From != "" && change.From != everyNode || change.To != "" && change.To != everyNode) {
+	if c.pairLinks && change.Link != nil && (!v1alpha1.IsEveryNode(change.From) || !v1alpha1.IsEveryNode(change.To)) {
 		errs = append(errs, field.Forbidden(path, fmt.Sprintf("network %s has commEffects, by which each pair of nodes has a link of its own: leave out from and to", change.Network)))
 	}
 	forbid("radio", change.Radio != nil && c.waveform.PHY() == nil, "rfpipe and tdma")
@@ -512,7 +512,7 @@ func (c *Changeable) checkGain(change v1alpha1.RadioChange, path *field.Path) fi
 
 // checkEffect finds what of a change the model accepts but ignores.
 func (c *Changeable) checkEffect(change v1alpha1.RadioChange, path *field.Path) (errs field.ErrorList) {
-	some := change.From != "" && change.From != everyNode
+	some := !v1alpha1.IsEveryNode(change.From)
 	if r := change.Radio; r != nil && some && c.engine != v1alpha1.EngineEMANE {
 		for part, given := range map[string]bool{"delay": r.Delay != nil, "jitter": r.Jitter != nil} {
 			if given {
@@ -565,7 +565,7 @@ func (c *Changeable) reschedule(change v1alpha1.RadioChange) *partError {
 	if !c.schedule.Generated() {
 		return &partError{rate, errors.New("the current schedule is not a generated one, and has rates of its own: change the schedule")}
 	}
-	if change.From != "" && change.From != everyNode {
+	if !v1alpha1.IsEveryNode(change.From) {
 		return &partError{rate, errors.New("a generated schedule has one rate for all: leave out from")}
 	}
 	w := *c.waveform.TDMA

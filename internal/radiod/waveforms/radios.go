@@ -2,13 +2,9 @@ package waveforms
 
 import (
 	"vignette.dev/vignette/internal/linkbudget"
-	"vignette.dev/vignette/internal/radio/link"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
-
-// isEverybody reports whether a name includes all nodes.
-func isEverybody(name string) bool { return name == "" || name == link.Everybody }
 
 // radios has the radios of a network's members.
 type radios struct {

@@ -32,7 +32,7 @@ func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioCha
 func checkDelays(changes []v1alpha1.TimedRadioChange) error {
 	var err error
 	for i := range changes {
-		if p := changes[i].Radio; p != nil && !isEverybody(changes[i].From) && (p.Delay != nil || p.Jitter != nil) {
+		if p := changes[i].Radio; p != nil && !v1alpha1.IsEveryNode(changes[i].From) && (p.Delay != nil || p.Jitter != nil) {
 			err = errors.Join(err, fmt.Errorf("change at %v: radio.delay and radio.jitter of %q: a network has one of each: leave out from",
 				time.Duration(changes[i].AtNanoseconds), changes[i].From))
 		}
@@ -81,7 +81,7 @@ func (w *pipes) apply(change *v1alpha1.RadioChange) {
 		return
 	}
 	w.radios.patch(change.From, p)
-	if !isEverybody(change.From) {
+	if !v1alpha1.IsEveryNode(change.From) {
 		return
 	}
 	if p.Delay != nil {

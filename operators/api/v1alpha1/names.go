@@ -8,6 +8,9 @@ import (
 // EveryNode means all nodes of a network, instead of a node's or group's name.
 const EveryNode = "*"
 
+// IsEveryNode reports whether a name in a change means all nodes. None does, too.
+func IsEveryNode(name string) bool { return name == "" || name == EveryNode }
+
 // IsCalled reports whether a name in a network's links, radios, routes, captures or changes means a node: it is the node's own,
 // its group's, or EveryNode.
 func IsCalled(name, node, group string) bool {
