@@ -45,6 +45,16 @@ func OpenNumbers(sender string, start time.Time) (Numbers, error) {
 	return n, nil
 }
 
+// First is the number of the first message. After a crash of this start it is that of the next message which is not past, so that
+// no id is used twice and no burst is sent. Messages are counted from the start, from 1.
+func (n Numbers) First(isPast func(sinceStart int64) bool) int64 {
+	number := n.Last + 1
+	for n.Last > n.Before && isPast(number-n.Before) {
+		number++
+	}
+	return number
+}
+
 // Note keeps the number of a message that is about to be triggered.
 func (n Numbers) Note(number int64) error {
 	if n.file == nil {

@@ -22,17 +22,12 @@ type schedule interface {
 	message(number int64) (scheduled, bool)
 }
 
-// firstNumber is the number of the first message. A service that was restarted after messages of this start goes on with the next
-// future message, so that no id is used twice and no burst is sent.
+// firstNumber is the number of the first message. A service that crashed leaves out those that are past.
 func firstNumber(s schedule, n messagelog.Numbers, elapsed time.Duration) int64 {
-	if n.Last == n.Before {
-		return n.Last + 1
-	}
-	for number := n.Last + 1; ; number++ {
-		if m, ok := s.message(number - n.Before); !ok || m.after >= elapsed {
-			return number
-		}
-	}
+	return n.First(func(sinceStart int64) bool {
+		m, ok := s.message(sinceStart)
+		return ok && m.after < elapsed
+	})
 }
 
 func newSchedule(config messagingconfig.Config) (schedule, error) {

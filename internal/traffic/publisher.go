@@ -88,16 +88,10 @@ func (p *publisher) publish(number int64, due time.Time) {
 	}
 }
 
-// firstNumber is the number of the first message. An instance that was restarted after messages of this start continues with the
-// next future message, so that no id is used twice and no burst is sent.
+// firstNumber is the number of the first message. An instance that crashed leaves out those that are past.
 func (p *publisher) firstNumber() int64 {
-	last := p.numbers.Last
-	if last == p.numbers.Before {
-		return last + 1
-	}
-	for number := last + 1; ; number++ {
-		if due, ok := p.due(number); !ok || !due.Before(p.now()) {
-			return number
-		}
-	}
+	return p.numbers.First(func(sinceStart int64) bool {
+		due, ok := p.due(p.numbers.Before + sinceStart)
+		return ok && due.Before(p.now())
+	})
 }
