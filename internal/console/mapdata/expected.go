@@ -52,10 +52,10 @@ type budget struct {
 	spec   *v1alpha1.RadioNetworkSpec
 	source v1alpha1.PathlossSource
 	radios []linkbudget.Radio
-	// schedule is the network's own, nil for a generated one, whose radios have one frequency, and for rfpipe.
-	schedule *tdma.Schedule
-	antennas []geo.Position
-	placed   []bool
+	// sends and listens are the members' frequencies by the network's own schedule; nil without one, as each radio has one frequency.
+	sends, listens [][]uint64
+	antennas       []geo.Position
+	placed         []bool
 	// cursor at the time, nil without a scenario, and the members' indexes in it, -1 for none.
 	cursor    *scenario.Cursor
 	platforms []int
@@ -108,9 +108,10 @@ func (b *budget) followSchedule(at time.Duration) {
 	if current == nil || current.Generated() {
 		return
 	}
-	b.schedule = current
 	for i, hertz := range linkbudget.Frequencies(b.spec, current) {
+		nem := int(b.spec.Members[i].NEM)
 		b.radios[i].FrequencyHertz = hertz
+		b.sends, b.listens = append(b.sends, current.Frequencies(nem, tdma.Transmit)), append(b.listens, current.Frequencies(nem, tdma.Receive))
 	}
 }
 
@@ -119,11 +120,10 @@ func (b *budget) hears(to, from int) bool {
 	if b.radios[from].SubID != b.radios[to].SubID {
 		return false
 	}
-	if b.schedule == nil {
+	if b.sends == nil {
 		return b.radios[from].FrequencyHertz == b.radios[to].FrequencyHertz
 	}
-	listens := b.schedule.Frequencies(int(b.spec.Members[to].NEM), tdma.Receive)
-	return slices.ContainsFunc(b.schedule.Frequencies(int(b.spec.Members[from].NEM), tdma.Transmit), func(hertz uint64) bool { return slices.Contains(listens, hertz) })
+	return slices.ContainsFunc(b.sends[from], func(hertz uint64) bool { return slices.Contains(b.listens[to], hertz) })
 }
 
 // pathloss from one member to another.
