@@ -127,10 +127,12 @@ func (s *Scenarios) delete(one storedScenario) error {
 	return nil
 }
 
+// fits reports whether n more bytes fit the quota. The caller has the lock.
+func (s *Scenarios) fits(n, quota int64) bool { return quota <= 0 || s.used+n <= quota }
+
 // makeRoom deletes spare scenarios until n more bytes fit the quota and the volume. The caller has the lock.
 func (s *Scenarios) makeRoom(n, quota int64, which Spare) error {
-	fitsQuota := func() bool { return quota <= 0 || s.used+n <= quota }
-	if fitsQuota() && s.space.has(n) {
+	if s.fits(n, quota) && s.space.has(n) {
 		return nil
 	}
 	found, err := s.spare(which)
@@ -142,11 +144,11 @@ func (s *Scenarios) makeRoom(n, quota int64, which Spare) error {
 			return err
 		}
 		s.OnDelete(one.digest)
-		if fitsQuota() && s.space.has(n) {
+		if s.fits(n, quota) && s.space.has(n) {
 			return nil
 		}
 	}
-	if fitsQuota() {
+	if s.fits(n, quota) {
 		return ErrFull
 	}
 	return fmt.Errorf("%w: %d bytes are allowed for all of them, %d are used", ErrScenarioQuota, quota, s.used)
@@ -156,7 +158,7 @@ func (s *Scenarios) makeRoom(n, quota int64, which Spare) error {
 func (s *Scenarios) CheckRoom(n, quota int64, which Spare) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.space.has(n) && (quota <= 0 || s.used+n <= quota) {
+	if s.fits(n, quota) && s.space.has(n) {
 		return nil
 	}
 	found, err := s.spare(which)
@@ -170,8 +172,8 @@ func (s *Scenarios) CheckRoom(n, quota int64, which Spare) error {
 	if !s.space.has(n - spare) {
 		return ErrFull
 	}
-	if kept := s.used - spare; quota > 0 && kept+n > quota {
-		return fmt.Errorf("%w: %d bytes are allowed for all of them, %d are needed", ErrScenarioQuota, quota, kept)
+	if !s.fits(n-spare, quota) {
+		return fmt.Errorf("%w: %d bytes are allowed for all of them, %d are needed", ErrScenarioQuota, quota, s.used-spare)
 	}
 	return nil
 }
