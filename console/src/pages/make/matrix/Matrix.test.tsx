@@ -1,12 +1,7 @@
-import { MantineProvider } from "@mantine/core";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { render, screen } from "@testing-library/react";
+import { screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test } from "vitest";
-import "../../../testing/patience";
-import { Editing } from "../form/actions";
-import { FormContext } from "../form/context";
-import { useText } from "../hooks";
+import { openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
 import { Matrix } from "./Matrix";
 
@@ -23,26 +18,9 @@ spec:
         - {path: duration, value: 60s}
 `;
 
-function Page({ model }: { model: TextModel }) {
-  const main = useText(model).readable.main;
-  if (!main) return null;
-  const form = { editing: new Editing(main), findings: [], schemas: undefined, edit: (edits: Parameters<TextModel["edit"]>[0]) => { model.edit(edits); } };
-  return (
-    <FormContext value={form}>
-      <Matrix model={model} namespace="team" valid={false} />
-    </FormContext>
-  );
-}
-
 function open(): TextModel {
   const model = new TextModel(campaign);
-  render(
-    <MantineProvider env="test">
-      <QueryClientProvider client={new QueryClient()}>
-        <Page model={model} />
-      </QueryClientProvider>
-    </MantineProvider>,
-  );
+  openForm(model, <Matrix model={model} namespace="team" valid={false} />);
   return model;
 }
 

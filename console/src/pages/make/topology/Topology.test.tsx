@@ -1,11 +1,7 @@
-import { MantineProvider } from "@mantine/core";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { act, render, screen } from "@testing-library/react";
+import { act, screen } from "@testing-library/react";
 import type { NodeChange, ReactFlowProps } from "@xyflow/react";
 import { beforeEach, expect, test, vi } from "vitest";
-import { Editing } from "../form/actions";
-import { FormContext } from "../form/context";
-import { useText } from "../hooks";
+import { openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
 import { Topology } from "./Topology";
 
@@ -26,28 +22,11 @@ vi.mock("./topology", async (original) => ({ ...(await original<object>()), layo
 
 const text = "kind: Experiment\nspec:\n  networks: []\n  nodes: [{name: one}, {name: two}, {name: three}]\n";
 
-function Page({ model }: { model: TextModel }) {
-  const main = useText(model).readable.main;
-  if (!main) return null;
-  const form = { editing: new Editing(main), findings: [], schemas: undefined, edit: (edits: Parameters<TextModel["edit"]>[0]) => { model.edit(edits); } };
-  return (
-    <FormContext value={form}>
-      <Topology />
-    </FormContext>
-  );
-}
-
 let model = new TextModel(text);
 
 beforeEach(() => {
   model = new TextModel(text);
-  render(
-    <MantineProvider env="test">
-      <QueryClientProvider client={new QueryClient()}>
-        <Page model={model} />
-      </QueryClientProvider>
-    </MantineProvider>,
-  );
+  openForm(model, <Topology />);
 });
 
 function change(...changes: NodeChange[]) {

@@ -1,0 +1,27 @@
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { Editing } from "../pages/make/form/actions";
+import { FormContext } from "../pages/make/form/context";
+import { useText } from "../pages/make/hooks";
+import type { TextModel } from "../pages/make/text/model";
+import "./patience";
+
+function Form({ model, children }: { model: TextModel; children: ReactNode }) {
+  const main = useText(model).readable.main;
+  if (!main) return null;
+  const edit = (edits: Parameters<TextModel["edit"]>[0]) => { model.edit(edits); };
+  return <FormContext value={{ editing: new Editing(main), findings: [], schemas: undefined, edit }}>{children}</FormContext>;
+}
+
+/** openForm renders a part of the workshop's form on a text. */
+export function openForm(model: TextModel, part: ReactNode) {
+  render(
+    <MantineProvider env="test">
+      <QueryClientProvider client={new QueryClient()}>
+        <Form model={model}>{part}</Form>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+}
