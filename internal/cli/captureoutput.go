@@ -8,7 +8,7 @@ import (
 	"os"
 )
 
-// captureOutput is where a capture is written. A file keeps its content until the capture has begun.
+// captureOutput takes a capture. It keeps a file's old content until the capture has begun.
 type captureOutput struct {
 	io.Writer
 	file *os.File // nil for standard output
