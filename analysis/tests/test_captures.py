@@ -346,6 +346,16 @@ def test_a_capture_that_ended_at_its_limit_is_named(captured):
     assert "nor.pcapng ended (limit) at 30.000 s, and the measurement at 60.000 s" in incomplete(captured)
 
 
+@pytest.mark.parametrize(("ended", "resumed", "lacks"), [(-3, -2, ""), (20, 24, "nor.pcapng has nothing from 20.000 to 24.000 s")])
+def test_a_capture_of_a_radio_that_was_attached_again_lacks_only_the_time_between(captured, ended, resumed, lacks):
+    row = '{{"ts":{},"capture":"run","network":"wan","node":"nor","frames":9,"bytes":900{}}}'
+    captured.logs["radio/host-a.jsonl"] += [row.format(T0 + ended * SECOND, ',"ended":"detached"'), row.format(T0 + resumed * SECOND, "")]
+    if lacks:
+        assert lacks in incomplete(captured)
+    else:
+        assert "byLayer" in analyse(captured.write()).results["networks"][0]
+
+
 def test_a_capture_for_a_while_is_named(captured):
     captured.plan["captures"][0]["name"] = "later"
     (captured.directory / "captures/run").rename(captured.directory / "captures/later")

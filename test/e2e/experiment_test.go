@@ -47,7 +47,7 @@ func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 		t.Errorf("conditions of a succeeded experiment: %+v; want Ready=True", done.Status.Conditions)
 	}
 	for _, n := range results.Networks {
-		expectLayersOfCaptures(t, n)
+		expectLayersOfCaptures(t, n, append(results.Gaps, results.Notes...))
 	}
 	deleteAndExpectNothingLeft(t, done)
 	if after := resultsOf(t, done.UID); !reflect.DeepEqual(after.Messages, results.Messages) {
@@ -56,10 +56,10 @@ func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 }
 
 // expectLayersOfCaptures compares a network's captures with radiod's counters, which are sampled once a second.
-func expectLayersOfCaptures(t *testing.T, n runapi.NetworkResult) {
+func expectLayersOfCaptures(t *testing.T, n runapi.NetworkResult, named []runapi.Gap) {
 	t.Helper()
 	if n.BytesPerSecond == nil || n.ByLayer == nil || n.TCP == nil {
-		t.Errorf("network %s: %+v; want bytesPerSecond, byLayer and tcp", n.Name, n)
+		t.Errorf("network %s lacks some of bytesPerSecond, byLayer and tcp; gaps and notes: %+v", n.Name, named)
 		return
 	}
 	sum := 0.0

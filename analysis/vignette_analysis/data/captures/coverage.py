@@ -120,9 +120,24 @@ def _times(run: Run, name: str, path: Path, rows: list[dict], found: Coverage) -
         began = run.since_t0(rows[0]["ts"])
         found.start = max(began, found.start or began)
         found.chosen.append(f"{run.relative(path)} began at {began:.3f} s, and the measurement at {run.since_t0(start):.3f} s")
-    last = next((row for row in rows if row.get("ended")), None)
+    pauses, last = _ends(rows)
+    for ended, resumed in pauses:
+        if ended < end and resumed > start:
+            found.lacks.append(f"{run.relative(path)} has nothing from {run.since_t0(ended):.3f} to {run.since_t0(resumed):.3f} s")
     if last and last["ts"] < end:
         ended = run.since_t0(last["ts"])
         found.end = min(ended, ended if found.end is None else found.end)
         said = f"{run.relative(path)} ended ({last['ended']}) at {ended:.3f} s, and the measurement at {run.since_t0(end):.3f} s"
         (found.lacks if whole or last["ended"] != STOPPED else found.chosen).append(said)
+
+
+def _ends(rows: list[dict]) -> tuple[list[tuple[int, int]], dict | None]:
+    """When a capture ended and went on later, as its node's radio was attached again, and the row of its last end."""
+    pauses, last = [], None
+    for row in rows:
+        if row.get("ended"):
+            last = last or row
+        elif last:
+            pauses.append((last["ts"], row["ts"]))
+            last = None
+    return pauses, last
