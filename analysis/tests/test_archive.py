@@ -183,3 +183,13 @@ def test_a_capture_for_which_there_is_no_room_is_a_gap(captured, tmp_path, monke
     size = (captured.run / "captures/run/wan/nor.pcapng").stat().st_size
     reason = next(g["reason"] for g in results["gaps"] if g["what"] == "networks: byLayer, tcp, routingBytesPerSecond of wan")
     assert f"wan/nor.pcapng is not there: it has {size} bytes, and the analysis' scratch volume has room for 130" in reason
+
+
+def test_small_captures_are_fetched_to_a_volume_that_is_fuller_than_others_want(captured, tmp_path, monkeypatch):
+    first = captured.run / "captures/run/wan/nor.pcapng"
+    size = first.stat().st_size
+    first.with_name("prt.pcapng").write_bytes(first.read_bytes())
+    monkeypatch.setattr(archive.shutil, "disk_usage", lambda _: SimpleNamespace(total=100 << 30, free=4 * size - 2))
+    (tmp_path / "token").write_text(TOKEN)
+    left_out = archive.Archive(captured.url, "run-1", tmp_path / "token").fetch(tmp_path / "fetched")
+    assert list(left_out.values()) == [f"it has {size} bytes, and the analysis' scratch volume has room for {size - 1}"]

@@ -18,6 +18,8 @@ ATTEMPTS = 8
 CAPTURES = "captures/"
 # Share of the scratch volume. By default Kubernetes evicts pods where less than 10 % of a node's disk is free.
 FREE_SHARE = 0.12
+# So many bytes of captures are taken also from a volume that is fuller than this, at most half of what is free.
+SMALL_BYTES = 64 << 20
 
 
 class Archive:
@@ -34,13 +36,18 @@ class Archive:
         """
         with self._open("GET", "") as answer:
             manifest = json.load(answer)
-        left_out = {}
         files = [file for file in manifest["files"] or [] if _needed(file["path"])]
-        for file in sorted(files, key=lambda file: file["path"].startswith(CAPTURES)):
-            if file["path"].startswith(CAPTURES) and (reason := _no_room(file, directory)):
-                left_out[file["path"]] = reason
-            else:
+        for file in files:
+            if not file["path"].startswith(CAPTURES):
                 self._fetch(file, directory)
+        room, left_out = _room(directory), {}
+        for file in (file for file in files if file["path"].startswith(CAPTURES)):
+            size = file.get("bytes", 0)
+            if size > room:
+                left_out[file["path"]] = f"it has {size} bytes, and the analysis' scratch volume has room for {room}"
+                continue
+            self._fetch(file, directory)
+            room -= size
         return left_out
 
     def fetch_results(self, directory: Path) -> None:
@@ -93,12 +100,10 @@ class Archive:
             return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
 
 
-def _no_room(file: dict, directory: Path) -> str:
-    """The reason not to download a capture, or nothing. FREE_SHARE of the volume stays free."""
+def _room(directory: Path) -> int:
+    """Bytes of captures for which the volume has room."""
     volume = shutil.disk_usage(directory)
-    free = max(volume.free - round(volume.total * FREE_SHARE), 0)
-    size = file.get("bytes", 0)
-    return f"it has {size} bytes, and the analysis' scratch volume has room for {free}" if size > free else ""
+    return max(volume.free - round(volume.total * FREE_SHARE), min(SMALL_BYTES, volume.free // 2))
 
 
 def _needed(path: str) -> bool:
