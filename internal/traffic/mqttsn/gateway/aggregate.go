@@ -1,9 +1,11 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +36,8 @@ type aggregate struct {
 	lastID uint16
 	// sent has unacknowledged messages, by the ids of this connection.
 	sent map[uint16]*ownPublish
+	// steps counts what ownPublish.step numbers.
+	steps uint64
 	// early has messages of QoS 0 from before the first connection; nil after it.
 	early []message
 	// subscriptions is by filter and session; asked has the requests that the broker has not answered.
@@ -52,8 +56,10 @@ type ownPublish struct {
 	// s is the client's session and id its message's id; nil for the gateway's own message.
 	s  *session
 	id uint16
-	// received: PUBREC arrived; released: the client has requested PUBREL.
-	received, released bool
+	// step is the order of the first PUBLISH; after PUBREC that of PUBREC.
+	step uint64
+	// tried: a connection has taken PUBLISH; received: PUBREC arrived; released: the client has requested PUBREL.
+	tried, received, released bool
 }
 
 type subscription struct {
@@ -171,19 +177,37 @@ func (a *aggregate) resume(conn *brokerConn) {
 	for filter, qos := range a.atBroker {
 		a.subscribe(filter, qos)
 	}
-	for id, p := range a.sent {
-		if p.received {
-			if p.released {
-				conn.release(id)
-			}
-			continue
+	for _, id := range a.inOrder() {
+		switch p := a.sent[id]; {
+		case p.released:
+			conn.release(id)
+		case !p.received:
+			_ = a.send(p, id)
 		}
-		_ = conn.publish(p.message, id, true)
 	}
 	for _, m := range a.early {
 		a.publishOwn(m)
 	}
 	a.early = nil
+}
+
+// inOrder returns the ids of sent in the order in which they are to be sent again (MQTT 3.1.1, 4.6).
+func (a *aggregate) inOrder() []uint16 {
+	return slices.SortedFunc(maps.Keys(a.sent), func(x, y uint16) int { return cmp.Compare(a.sent[x].step, a.sent[y].step) })
+}
+
+func (a *aggregate) nextStep() uint64 {
+	a.steps++
+	return a.steps
+}
+
+// send sends a message of QoS 1 or 2, with DUP if it was sent before.
+func (a *aggregate) send(p *ownPublish, id uint16) error {
+	err := a.conn.publish(p.message, id, p.tried)
+	if err == nil {
+		p.tried = true
+	}
+	return err
 }
 
 func (a *aggregate) down(conn *brokerConn) {
@@ -334,7 +358,7 @@ func (a *aggregate) answered(kind byte, id uint16, granted byte) {
 		if kind == packets.Puback {
 			delete(a.sent, id)
 		} else {
-			p.received = true
+			p.received, p.step = true, a.nextStep()
 		}
 		if p.s != nil {
 			p.s.published(p.id)
@@ -456,12 +480,12 @@ func (u *aggregated) publish(m message, id uint16, _ bool) error {
 		return errBrokerBusy
 	}
 	own := a.nextID()
-	p := &ownPublish{message: m, id: id}
+	p := &ownPublish{message: m, id: id, step: a.nextStep()}
 	if id != 0 {
 		p.s = u.s
 	}
 	if a.conn != nil {
-		if err := a.conn.publish(m, own, false); err != nil {
+		if err := a.send(p, own); err != nil {
 			return err
 		}
 	}

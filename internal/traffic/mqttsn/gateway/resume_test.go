@@ -1,0 +1,181 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+	"vignette.dev/vignette/internal/traffic/transport"
+)
+
+// node is a client of a gateway without a network, in virtual time.
+type node struct {
+	t *testing.T
+	g *Gateway
+	peer
+}
+
+// nodeOf returns the client at a port, connected.
+func nodeOf(t *testing.T, g *Gateway, port uint16, clean bool) *node {
+	t.Helper()
+	n := &node{t: t, g: g, peer: peer{address: netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), port)}}
+	n.connect(clean)
+	return n
+}
+
+func (n *node) connect(clean bool) {
+	n.t.Helper()
+	if got := n.does(&wire.Connect{CleanSession: clean, ClientID: fmt.Sprint(n.address.Port())}); len(got) == 0 || *got[0].(*wire.Connack) != (wire.Connack{}) {
+		n.t.Fatalf("CONNECT is answered by %v", got)
+	}
+}
+
+// does sends packets and returns what the client got since it last asked.
+func (n *node) does(list ...wire.Packet) (got []wire.Packet) {
+	n.t.Helper()
+	for _, p := range list {
+		b, err := wire.Append(nil, p)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		n.g.datagram(n.peer, b)
+	}
+	for len(n.g.out) > 0 {
+		d := <-n.g.out
+		if d.to != n.address {
+			continue
+		}
+		p, err := wire.Parse(d.bytes)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		got = append(got, p)
+	}
+	return got
+}
+
+// publish publishes a message to the topic "ab".
+func (n *node) publish(qos int, id uint16, text string) []wire.Packet {
+	n.t.Helper()
+	return n.does(&wire.Publish{QoS: qos, Kind: wire.Short, TopicID: 'a'<<8 | 'b', MsgID: id, Data: []byte(text)})
+}
+
+// aggregating returns an aggregating gateway without a network, whose broker is away.
+func aggregating(t *testing.T) *Gateway {
+	t.Helper()
+	g, taken := gatewayWithSilentBroker()
+	taken.conn.Close()
+	g.config.Window, g.config.MaxQueued = 10, 100
+	g.own.conn = nil
+	now := time.Now()
+	g.now = func() time.Time { return now }
+	return g
+}
+
+// broker is the far end of an aggregating gateway's connection.
+type broker struct {
+	t    *testing.T
+	g    *Gateway
+	conn *brokerConn
+	far  net.Conn
+}
+
+// connectBroker gives the gateway a connection to a broker that still has its session.
+func connectBroker(t *testing.T, g *Gateway) *broker {
+	t.Helper()
+	near, far := net.Pipe()
+	b := &broker{t: t, g: g, far: far, conn: &brokerConn{conn: transport.Watch(near), out: make(chan packets.ControlPacket, brokerBacklog), closed: make(chan struct{}),
+		sessionPresent: true, events: g.own.events(make(chan error, 1))}}
+	g.own.resume(b.conn)
+	return b
+}
+
+// answers passes an answer of the broker to the gateway.
+func (b *broker) answers(kind byte, id uint16) {
+	b.conn.events.answered(kind, id, 0)
+}
+
+// end ends the connection after everything is sent. It returns that in words.
+func (b *broker) end() (sent []string) {
+	b.t.Helper()
+	b.conn.disconnect()
+	for {
+		p, err := packets.ReadPacket(b.far)
+		if err != nil {
+			b.t.Fatalf("the connection ends by %v; want a DISCONNECT", err)
+		}
+		switch p := p.(type) {
+		case *packets.PublishPacket:
+			text := fmt.Sprintf("PUBLISH %d %s", p.Qos, p.Payload)
+			if p.Dup {
+				text += " again"
+			}
+			sent = append(sent, text)
+		case *packets.PubrelPacket:
+			sent = append(sent, fmt.Sprint("PUBREL ", p.MessageID))
+		case *packets.DisconnectPacket:
+			<-b.conn.closed
+			b.g.own.down(b.conn)
+			return sent
+		default:
+			sent = append(sent, fmt.Sprintf("%T", p))
+		}
+	}
+}
+
+func wantSent(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Errorf("the broker gets\n%q; want\n%q", got, want)
+	}
+}
+
+func TestAReconnectionSendsMessagesInTheirOrderAndWithDUPOnlyThoseSentBefore(t *testing.T) {
+	g := aggregating(t)
+	g.own.lastID = 0xFFFA // so that later messages have lower ids
+	first := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	var before, again, later []string
+	for i := range 10 {
+		text := fmt.Sprintf("%d early%d", 1+i%2, i)
+		n.publish(1+i%2, uint16(1+i), text[2:])
+		before, again = append(before, "PUBLISH "+text), append(again, "PUBLISH "+text+" again")
+	}
+	wantSent(t, first.end(), before...)
+	for i := range 10 {
+		text := fmt.Sprintf("%d late%d", 1+i%2, i)
+		n.publish(1+i%2, uint16(11+i), text[2:])
+		later = append(later, "PUBLISH "+text)
+		again = append(again, later[i])
+	}
+	wantSent(t, connectBroker(t, g).end(), again...)
+	for i := range later {
+		again[10+i] += " again"
+	}
+	wantSent(t, connectBroker(t, g).end(), again...)
+}
+
+func TestAReconnectionSendsPUBRELInTheOrderOfPUBREC(t *testing.T) {
+	g := aggregating(t)
+	first := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	for id := range uint16(9) {
+		n.publish(2, id+1, "x")
+	}
+	var want []string
+	for id := uint16(9); id > 0; id-- {
+		first.answers(packets.Pubrec, id)
+		want = append(want, fmt.Sprint("PUBREL ", id))
+	}
+	first.end()
+	for id := range uint16(9) {
+		n.does(&wire.Pubrel{MsgID: id + 1})
+	}
+	wantSent(t, connectBroker(t, g).end(), want...)
+}
