@@ -210,6 +210,14 @@ func (a *aggregate) send(p *ownPublish, id uint16) error {
 	return err
 }
 
+// release releases a message of QoS 2, now or on the next connection.
+func (a *aggregate) release(p *ownPublish, id uint16) {
+	p.released = true
+	if a.conn != nil {
+		a.conn.release(id)
+	}
+}
+
 func (a *aggregate) down(conn *brokerConn) {
 	a.g.mu.Lock()
 	defer a.g.mu.Unlock()
@@ -363,8 +371,7 @@ func (a *aggregate) answered(kind byte, id uint16, granted byte) {
 		if p.s != nil {
 			p.s.published(p.id)
 		} else if kind == packets.Pubrec {
-			p.released = true
-			a.conn.release(id)
+			a.release(p, id)
 		}
 	case packets.Pubcomp:
 		if p := a.sent[id]; p != nil {
@@ -448,14 +455,14 @@ func (a *aggregate) forget(s *session) {
 			delete(a.asked, id)
 		}
 	}
-	for id, p := range a.sent {
+	for _, id := range a.inOrder() {
+		p := a.sent[id]
 		if p.s != s {
 			continue
 		}
 		p.s = nil
-		if p.received && !p.released && a.conn != nil { // nobody else will answer
-			p.released = true
-			a.conn.release(id)
+		if p.received && !p.released { // nobody else will answer
+			a.release(p, id)
 		}
 	}
 }
@@ -504,11 +511,8 @@ func (u *aggregated) release(id uint16) error {
 		u.s.completed(id) // it was released before
 		return errNoBroker
 	}
-	p.released = true
 	delete(u.ids, id)
-	if u.a.conn != nil {
-		u.a.conn.release(own)
-	}
+	u.a.release(p, own)
 	return nil
 }
 

@@ -179,3 +179,38 @@ func TestAReconnectionSendsPUBRELInTheOrderOfPUBREC(t *testing.T) {
 	}
 	wantSent(t, connectBroker(t, g).end(), want...)
 }
+
+func TestMessagesOfAClientThatIsGoneAreReleasedByTheNextConnection(t *testing.T) {
+	g := aggregating(t)
+	first := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	n.publish(2, 1, "x")
+	first.answers(packets.Pubrec, 1)
+	first.end()
+	n.does(&wire.Disconnect{})
+	next := connectBroker(t, g)
+	next.answers(packets.Pubcomp, 1)
+	wantSent(t, next.end(), "PUBREL 1")
+	if len(g.own.sent) > 0 {
+		t.Errorf("%d messages wait for a client that is gone", len(g.own.sent))
+	}
+}
+
+func TestMessagesOfAClientThatGoesAreReleasedInTheOrderOfPUBREC(t *testing.T) {
+	g := aggregating(t)
+	b := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	for id := range uint16(9) {
+		n.publish(2, id+1, "x")
+	}
+	var want []string
+	for range 9 {
+		want = append(want, "PUBLISH 2 x")
+	}
+	for id := uint16(9); id > 0; id-- {
+		b.answers(packets.Pubrec, id)
+		want = append(want, fmt.Sprint("PUBREL ", id))
+	}
+	n.does(&wire.Disconnect{})
+	wantSent(t, b.end(), want...)
+}
