@@ -167,7 +167,6 @@ func (a *aggregate) resume(conn *brokerConn) {
 	defer a.g.mu.Unlock()
 	a.conn = conn
 	conn.start()
-	clear(a.asked)
 	if !conn.sessionPresent { // it counts its ids from the beginning
 		clear(a.incoming)
 	}
@@ -218,12 +217,20 @@ func (a *aggregate) release(p *ownPublish, id uint16) {
 	}
 }
 
+// down forgets requests that will not be answered. Clients repeat theirs.
 func (a *aggregate) down(conn *brokerConn) {
 	a.g.mu.Lock()
 	defer a.g.mu.Unlock()
-	if a.conn == conn {
-		a.conn = nil
+	if a.conn != conn {
+		return
 	}
+	a.conn = nil
+	for _, q := range a.asked {
+		if q.s != nil {
+			delete(q.s.pending, q.id)
+		}
+	}
+	clear(a.asked)
 }
 
 // maxQoS returns the highest QoS of a filter's subscriptions.

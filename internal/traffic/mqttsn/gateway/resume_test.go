@@ -214,3 +214,24 @@ func TestMessagesOfAClientThatGoesAreReleasedInTheOrderOfPUBREC(t *testing.T) {
 	n.does(&wire.Disconnect{})
 	wantSent(t, b.end(), want...)
 }
+
+func TestAClientCanSubscribeAgainAfterTheConnectionTookItsRequestAlong(t *testing.T) {
+	g := aggregating(t)
+	first := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	request := &wire.Subscribe{QoS: 1, MsgID: 7, Kind: wire.Short, Topic: "ab"}
+	n.does(request)
+	first.end()
+	if got := n.does(request); len(got) != 1 || got[0].(*wire.Suback).Code != wire.Congestion {
+		t.Errorf("without a broker SUBSCRIBE is answered by %v; want congestion", got)
+	}
+	next := connectBroker(t, g)
+	n.does(request)
+	for id := range g.own.asked {
+		next.answers(packets.Suback, id)
+	}
+	if got := n.does(); len(got) != 1 || got[0].(*wire.Suback).Code != wire.Accepted {
+		t.Errorf("SUBSCRIBE is answered by %v; want it accepted", got)
+	}
+	next.end()
+}
