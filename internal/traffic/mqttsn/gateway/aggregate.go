@@ -264,10 +264,15 @@ func (a *aggregate) arrange(filter string) {
 	}
 }
 
-// subscribe requests a filter for the gateway, now or from the next connection.
-func (a *aggregate) subscribe(filter string, qos int) {
+// keep notes that the broker is to have a filter, also if it was to end it.
+func (a *aggregate) keep(filter string, qos int) {
 	a.atBroker[filter] = qos
 	maps.DeleteFunc(a.leaving, func(_ uint16, f string) bool { return f == filter })
+}
+
+// subscribe requests a filter for the gateway, now or from the next connection.
+func (a *aggregate) subscribe(filter string, qos int) {
+	a.keep(filter, qos)
 	if a.conn == nil {
 		return
 	}
@@ -539,7 +544,7 @@ func (u *aggregated) subscribe(filter string, qos int, id uint16) error {
 		return fmt.Errorf("subscription: %w", err)
 	}
 	a.asked[own] = request{s: u.s, id: id, filter: filter}
-	a.atBroker[filter] = a.maxQoS(filter)
+	a.keep(filter, a.maxQoS(filter))
 	a.arrange(filter)
 	return nil
 }

@@ -235,3 +235,13 @@ func TestAClientCanSubscribeAgainAfterTheConnectionTookItsRequestAlong(t *testin
 	}
 	next.end()
 }
+
+func TestAReconnectionEndsNoFilterThatAnotherClientHasTaken(t *testing.T) {
+	g := aggregating(t)
+	first := connectBroker(t, g)
+	one, two := nodeOf(t, g, 1000, true), nodeOf(t, g, 1001, true)
+	one.does(&wire.Subscribe{MsgID: 1, Kind: wire.Short, Topic: "ab"}, &wire.Unsubscribe{MsgID: 2, Kind: wire.Short, Topic: "ab"})
+	two.does(&wire.Subscribe{MsgID: 1, Kind: wire.Short, Topic: "ab"})
+	first.end()
+	wantSent(t, connectBroker(t, g).end(), "*packets.SubscribePacket")
+}
