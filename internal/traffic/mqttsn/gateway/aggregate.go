@@ -176,18 +176,23 @@ func (a *aggregate) resume(conn *brokerConn) {
 	for filter, qos := range a.atBroker {
 		a.subscribe(filter, qos)
 	}
-	for _, id := range a.inOrder() {
-		switch p := a.sent[id]; {
-		case p.released:
-			conn.release(id)
-		case !p.received:
-			_ = a.send(p, id)
-		}
-	}
+	a.sendAgain()
 	for _, m := range a.early {
 		a.publishOwn(m)
 	}
 	a.early = nil
+}
+
+func (a *aggregate) sendAgain() {
+	for _, id := range a.inOrder() {
+		switch p := a.sent[id]; {
+		case p.released:
+			a.conn.release(id)
+		case !p.received && a.send(p, id) != nil:
+			a.conn.conn.Close() // the next connection sends it and those after it
+			return
+		}
+	}
 }
 
 // inOrder returns the ids of sent in the order in which they are to be sent again (MQTT 3.1.1, 4.6).

@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -244,4 +245,36 @@ func TestAReconnectionEndsNoFilterThatAnotherClientHasTaken(t *testing.T) {
 	two.does(&wire.Subscribe{MsgID: 1, Kind: wire.Short, Topic: "ab"})
 	first.end()
 	wantSent(t, connectBroker(t, g).end(), "*packets.SubscribePacket")
+}
+
+func TestAConnectionThatCannotTakeAllMessagesLeavesTheRestToTheNext(t *testing.T) {
+	g := aggregating(t)
+	connected := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	connected.end()
+	var want []string
+	for id := range uint16(10) {
+		text := fmt.Sprint(id, strings.Repeat("x", 10000)) // more than is written at once
+		n.publish(1, id+1, text)
+		want = append(want, "PUBLISH 1 "+text)
+	}
+	near, far := net.Pipe() // nobody reads
+	defer far.Close()
+	lost := make(chan error, 1)
+	full := &brokerConn{conn: transport.Watch(near), out: make(chan packets.ControlPacket, 2), closed: make(chan struct{}), events: g.own.events(lost)}
+	g.own.resume(full)
+	select {
+	case <-lost:
+	case <-time.After(10 * time.Second):
+		t.Fatal("the connection goes on without the messages that it did not take")
+	}
+	g.own.down(full)
+	got := connectBroker(t, g).end()
+	if last := got[len(got)-1]; strings.HasSuffix(last, " again") {
+		t.Error("a message that was never sent has DUP")
+	}
+	for i := range got {
+		got[i] = strings.TrimSuffix(got[i], " again")
+	}
+	wantSent(t, got, want...)
 }
