@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -64,6 +65,13 @@ func newDeliveries() deliveries {
 // idle reports whether the client has received everything.
 func (d *deliveries) idle() bool {
 	return d.length == 0 && len(d.inflight) == 0 && len(d.registering) == 0
+}
+
+func byArrival(a, b *delivery) int { return cmp.Compare(a.number, b.number) }
+
+// inOrder returns inflight in the order of arrival.
+func (d *deliveries) inOrder() []*delivery {
+	return slices.SortedFunc(maps.Values(d.inflight), byArrival)
 }
 
 func (d *deliveries) nextID() uint16 {
@@ -301,6 +309,7 @@ func (s *session) registered(p *wire.Regack) {
 		return
 	}
 	delete(s.unknown, r.topic)
+	slices.SortFunc(s.waiting[r.topic], byArrival) // a rejected one may have come after newer ones
 	s.queue = append(s.waiting[r.topic], s.queue...)
 	delete(s.waiting, r.topic)
 }
@@ -357,7 +366,7 @@ func (s *session) repeat(now time.Time) {
 			s.send(r.packet)
 		}
 	}
-	for _, d := range s.inflight {
+	for _, d := range s.inOrder() {
 		switch {
 		case d.phase == phaseSent && now.Sub(d.at) >= s.g.config.Retry():
 			s.g.metrics.retransmissions.Inc()
@@ -378,7 +387,7 @@ func (s *session) repeat(now time.Time) {
 
 // resend sends packets again that the client did not acknowledge before it slept.
 func (s *session) resend() {
-	for _, d := range s.inflight {
+	for _, d := range s.inOrder() {
 		switch d.phase {
 		case phaseSent:
 			s.transmit(d)
@@ -407,7 +416,7 @@ func (s *session) restart() {
 		}
 		s.count(-1, d)
 	}
-	slices.SortFunc(again, func(a, b *delivery) int { return cmp.Compare(a.number, b.number) })
+	slices.SortFunc(again, byArrival)
 	last, arrived := s.lastID, s.arrived
 	s.deliveries = newDeliveries()
 	s.queue, s.lastID, s.arrived = again, last, arrived

@@ -1,0 +1,111 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
+)
+
+// message gives the gateway a message of the broker.
+func (b *broker) message(topic string, qos int, text string) {
+	b.conn.events.message(message{topic: topic, payload: []byte(text), qos: qos}, 0, false)
+}
+
+// subscribe subscribes the client at the broker, with QoS 2.
+func (n *node) subscribe(b *broker, filter string) {
+	n.t.Helper()
+	n.does(&wire.Subscribe{QoS: 2, MsgID: 1, Topic: filter})
+	for id := range n.g.own.asked {
+		b.conn.events.answered(packets.Suback, id, 2)
+	}
+	n.does()
+}
+
+// passes lets time pass.
+func (n *node) passes(d time.Duration) {
+	now := n.g.now().Add(d)
+	n.g.now = func() time.Time { return now }
+	n.g.checkNow()
+}
+
+// words are packets to a client in words.
+func words(list []wire.Packet) (text []string) {
+	for _, p := range list {
+		switch p := p.(type) {
+		case *wire.Publish:
+			word := fmt.Sprintf("PUBLISH %s", p.Data)
+			if p.DUP {
+				word += " again"
+			}
+			text = append(text, word)
+		default:
+			text = append(text, wire.TypeOf(p).String())
+		}
+	}
+	return text
+}
+
+func wantWords(t *testing.T, when string, got []wire.Packet, want ...string) {
+	t.Helper()
+	if !slices.Equal(words(got), want) {
+		t.Errorf("%s the client gets\n%q; want\n%q", when, words(got), want)
+	}
+}
+
+// subscriber is a client of an aggregating gateway that has subscribed to all topics of two characters.
+func subscriber(t *testing.T, clean bool) (*node, *broker) {
+	t.Helper()
+	g := aggregating(t)
+	b := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, clean)
+	n.subscribe(b, "#")
+	t.Cleanup(func() { b.conn.shut() })
+	return n, b
+}
+
+func TestAClientGetsMessagesAgainInTheirOrder(t *testing.T) {
+	n, b := subscriber(t, true)
+	var want, again []string
+	for i := range 9 {
+		text := fmt.Sprint("m", i)
+		b.message("ab", 1, text)
+		want, again = append(want, "PUBLISH "+text), append(again, "PUBLISH "+text+" again")
+	}
+	wantWords(t, "at first", n.does(), want...)
+	n.passes(n.g.config.Retry())
+	wantWords(t, "after the time of a repetition", n.does(), again...)
+	n.does(&wire.Disconnect{Sleep: true, SleepSeconds: 60})
+	wantWords(t, "after its sleep", n.does(&wire.Pingreq{ClientID: "1000"}), again...)
+}
+
+func TestAClientThatForgotATopicGetsItsMessagesInTheirOrder(t *testing.T) {
+	n, b := subscriber(t, true)
+	n.g.config.Window = 2
+	b.message("a/b", 1, "m0")
+	register := n.does()[0].(*wire.Register)
+	known := &wire.Regack{TopicID: register.TopicID, MsgID: register.MsgID}
+	sent := n.does(known)
+	for i := range 3 {
+		b.message("a/b", 1, fmt.Sprint("m", 1+i))
+	}
+	sent = append(sent, n.does()...)
+	wantWords(t, "at first", sent, "PUBLISH m0", "PUBLISH m1")
+	for _, p := range sent {
+		p := p.(*wire.Publish)
+		for _, p := range n.does(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID, Code: wire.InvalidTopicID}) {
+			known.MsgID = p.(*wire.Register).MsgID
+		}
+	}
+	got := n.does(known)
+	wantWords(t, "after its registration", got, "PUBLISH m0 again", "PUBLISH m1 again")
+	for _, p := range got {
+		p := p.(*wire.Publish)
+		got = append(got, n.does(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID})...)
+	}
+	wantWords(t, "in all", got, "PUBLISH m0 again", "PUBLISH m1 again", "PUBLISH m2", "PUBLISH m3")
+}
