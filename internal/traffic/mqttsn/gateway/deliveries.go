@@ -29,7 +29,8 @@ type delivery struct {
 	message
 	// id is the client's message id, 0 with QoS 0, and brokerID the broker's.
 	id, brokerID uint16
-	dup          bool
+	// dup is the broker's; sent: it was sent to the client before.
+	dup, sent bool
 	// number is the order of arrival.
 	number uint64
 	phase  phase
@@ -240,7 +241,7 @@ func (s *session) transmit(d *delivery) {
 	if d.qos > 0 && d.id == 0 {
 		d.id = s.nextID()
 	}
-	if d.tries == 0 {
+	if !d.sent {
 		s.g.metrics.toClients.Inc()
 	}
 	d.phase, d.at, d.tries = phaseSent, s.g.now(), d.tries+1
@@ -248,7 +249,8 @@ func (s *session) transmit(d *delivery) {
 		s.inflight[d.id] = d
 	}
 	kind, topic, _ := s.topics.known(d.topic)
-	s.send(&wire.Publish{DUP: d.dup || d.tries > 1, QoS: d.qos, Retain: d.retain, Kind: kind, TopicID: topic, MsgID: d.id, Data: d.payload})
+	s.send(&wire.Publish{DUP: d.dup || d.sent, QoS: d.qos, Retain: d.retain, Kind: kind, TopicID: topic, MsgID: d.id, Data: d.payload})
+	d.sent = true
 }
 
 // released handles the broker's PUBREL and passes it to the client. A session that does not know the message may follow
@@ -385,7 +387,7 @@ func (s *session) repeat(now time.Time) {
 	s.sleepAgain()
 }
 
-// resend sends packets again that the client did not acknowledge before it slept.
+// resend sends packets again that the client did not acknowledge before it slept or left.
 func (s *session) resend() {
 	for _, d := range s.inOrder() {
 		switch d.phase {
@@ -399,13 +401,20 @@ func (s *session) resend() {
 	}
 }
 
-// restart keeps a persistent session's messages for the client's next connection.
+// restart keeps a persistent session's messages for the client's next connection, also those that it has only to complete.
 func (s *session) restart() {
 	var again []*delivery
+	next := newDeliveries()
+	next.lastID, next.arrived = s.lastID, s.arrived
 	for _, d := range s.inflight {
-		if d.phase == phaseSent {
-			d.dup = true
+		switch d.phase {
+		case phaseSent:
+			d.tries = 0
 			again = append(again, d)
+		case phaseReleased:
+			d.tries = 1
+			next.inflight[d.id] = d
+		case phaseReceived, phaseRefused: // an aggregating gateway releases at once
 		}
 	}
 	for _, d := range s.unsent() {
@@ -417,9 +426,8 @@ func (s *session) restart() {
 		s.count(-1, d)
 	}
 	slices.SortFunc(again, byArrival)
-	last, arrived := s.lastID, s.arrived
-	s.deliveries = newDeliveries()
-	s.queue, s.lastID, s.arrived = again, last, arrived
+	s.deliveries = next
+	s.queue = again
 	for _, d := range again {
 		s.count(1, d)
 	}

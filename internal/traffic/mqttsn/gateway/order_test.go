@@ -53,7 +53,7 @@ func words(list []wire.Packet) (text []string) {
 func wantWords(t *testing.T, when string, got []wire.Packet, want ...string) {
 	t.Helper()
 	if !slices.Equal(words(got), want) {
-		t.Errorf("%s the client gets\n%q; want\n%q", when, words(got), want)
+		t.Fatalf("%s the client gets\n%q; want\n%q", when, words(got), want)
 	}
 }
 
@@ -108,4 +108,40 @@ func TestAClientThatForgotATopicGetsItsMessagesInTheirOrder(t *testing.T) {
 		got = append(got, n.does(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID})...)
 	}
 	wantWords(t, "in all", got, "PUBLISH m0 again", "PUBLISH m1 again", "PUBLISH m2", "PUBLISH m3")
+}
+
+func TestAClientThatComesBackCompletesItsMessagesOfQoS2(t *testing.T) {
+	n, b := subscriber(t, false)
+	b.message("ab", 2, "x")
+	id := n.does()[0].(*wire.Publish).MsgID
+	n.does(&wire.Pubrec{MsgID: id}) // the PUBREL is lost
+	n.does(&wire.Disconnect{})
+	got := n.does(&wire.Connect{ClientID: "1000"})
+	wantWords(t, "on its return", got, "CONNACK", "PUBREL")
+	if rel := got[len(got)-1].(*wire.Pubrel); rel.MsgID != id {
+		t.Errorf("PUBREL has the id %d; want %d", rel.MsgID, id)
+	}
+	wantWords(t, "after PUBCOMP", n.does(&wire.Pubcomp{MsgID: id}))
+	n.passes(n.g.config.Retry())
+	wantWords(t, "later", n.does())
+}
+
+func TestAClientThatComesBackGetsAllRepetitionsAnew(t *testing.T) {
+	n, b := subscriber(t, false)
+	b.message("ab", 1, "one")
+	b.message("ab", 2, "two")
+	wantWords(t, "at first", n.does(), "PUBLISH one", "PUBLISH two")
+	n.does(&wire.Pubrec{MsgID: 2})
+	for _, when := range []string{"the first time", "on its return"} {
+		for try := range n.g.config.Retries {
+			n.passes(n.g.config.Retry())
+			wantWords(t, fmt.Sprintf("%s, try %d,", when, try), n.does(), "PUBLISH one again", "PUBREL")
+		}
+		n.passes(n.g.config.Retry())
+		got := words(n.does())
+		if len(got) == 0 || got[len(got)-1] != "DISCONNECT" {
+			t.Fatalf("%s the client gets %q; want a DISCONNECT after %d tries", when, got, n.g.config.Retries)
+		}
+		wantWords(t, "on its return", n.does(&wire.Connect{ClientID: "1000"}), "CONNACK", "PUBREL", "PUBLISH one again")
+	}
 }

@@ -137,6 +137,7 @@ func (s *session) open() {
 func (s *session) opened() {
 	s.state, s.fresh, s.lastReceived = stateActive, true, s.g.now()
 	s.send(&wire.Connack{})
+	s.resend()
 	s.pump()
 }
 
