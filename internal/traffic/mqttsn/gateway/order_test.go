@@ -145,3 +145,21 @@ func TestAClientThatComesBackGetsAllRepetitionsAnew(t *testing.T) {
 		wantWords(t, "on its return", n.does(&wire.Connect{ClientID: "1000"}), "CONNACK", "PUBREL", "PUBLISH one again")
 	}
 }
+
+func TestALateDoubleOfPUBRELDoesNotCompleteTheNextMessageWithItsID(t *testing.T) {
+	g := aggregating(t)
+	b := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	for own := range uint16(2) {
+		n.publish(2, 5, fmt.Sprint("m", own))
+		if own > 0 {
+			wantWords(t, "after a double of PUBREL", n.does(&wire.Pubrel{MsgID: 5}))
+		}
+		b.answers(packets.Pubrec, own+1)
+		wantWords(t, "after the broker's PUBREC", n.does(), "PUBREC")
+		wantWords(t, "before the broker's PUBCOMP", n.does(&wire.Pubrel{MsgID: 5}))
+		b.answers(packets.Pubcomp, own+1)
+		wantWords(t, "after the broker's PUBCOMP", n.does(), "PUBCOMP")
+	}
+	wantSent(t, b.end(), "PUBLISH 2 m0", "PUBREL 1", "PUBLISH 2 m1", "PUBREL 2")
+}

@@ -385,7 +385,7 @@ func (s *session) published(id uint16) {
 
 // release releases a message of QoS 2. It asks the broker even if this session does not know it, as an earlier one may have.
 func (s *session) release(id uint16) {
-	if p, under := s.pending[id]; under && p.kind == wire.TypePubrel || id == 0 {
+	if _, under := s.pending[id]; under || id == 0 { // under: doubled, or late for an earlier message
 		return
 	}
 	if s.up.release(id) == nil {
