@@ -163,3 +163,20 @@ func TestALateDoubleOfPUBRELDoesNotCompleteTheNextMessageWithItsID(t *testing.T)
 	}
 	wantSent(t, b.end(), "PUBLISH 2 m0", "PUBREL 1", "PUBLISH 2 m1", "PUBREL 2")
 }
+
+func TestANewMessageWithTheIDOfTheLastOneIsForwardedAlsoIfItsFirstDatagramIsLost(t *testing.T) {
+	g := aggregating(t)
+	b := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, true)
+	p := &wire.Publish{QoS: 1, Kind: wire.Short, TopicID: 'a'<<8 | 'b', MsgID: 5, Data: []byte("m0")}
+	n.does(p)
+	b.answers(packets.Puback, 1)
+	wantWords(t, "at first", n.does(), "PUBACK")
+	p.DUP = true
+	wantWords(t, "for a repetition", n.does(p), "PUBACK")
+	p.Data = []byte("m1")
+	wantWords(t, "before the broker's PUBACK", n.does(p))
+	b.answers(packets.Puback, 2)
+	wantWords(t, "after the broker's PUBACK", n.does(), "PUBACK")
+	wantSent(t, b.end(), "PUBLISH 1 m0", "PUBLISH 1 m1")
+}

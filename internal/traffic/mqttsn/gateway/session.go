@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"hash/maphash"
 	"strings"
 	"time"
 	"unicode"
@@ -63,6 +64,20 @@ type pending struct {
 	kind    wire.Type
 	topicID uint16
 	qos     int
+	// digest is that of a message.
+	digest uint64
+}
+
+var seed = maphash.MakeSeed()
+
+// digest tells a repetition from another message with the same id.
+func digest(p *wire.Publish) uint64 {
+	return maphash.Comparable(seed, struct {
+		kind        wire.TopicKind
+		retain      bool
+		topicID, id uint16
+		data        string
+	}{p.Kind, p.Retain, p.TopicID, p.MsgID, string(p.Data)})
 }
 
 // session is one client's session.
@@ -86,8 +101,8 @@ type session struct {
 	// pending is by message id; unreleased has messages of QoS 2 at the broker, from PUBREC to PUBCOMP.
 	pending    map[uint16]pending
 	unreleased map[uint16]bool
-	// acknowledged is the last message of QoS 1. Its repetition is not forwarded.
-	acknowledged uint16
+	// acknowledged is the digest of the last message of QoS 1. Its repetition is not forwarded.
+	acknowledged uint64
 
 	deliveries
 	// question is repeated until it is answered: WILLTOPICREQ or WILLMSGREQ.
@@ -356,14 +371,14 @@ func (s *session) publish(p *wire.Publish) {
 	case p.QoS == 2 && s.unreleased[p.MsgID]:
 		s.send(&wire.Pubrec{MsgID: p.MsgID})
 		return
-	case p.QoS == 1 && p.DUP && s.acknowledged == p.MsgID:
+	case p.QoS == 1 && p.DUP && s.acknowledged == digest(p):
 		s.send(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID})
 		return
 	case len(s.pending)+len(s.unreleased) >= maxPending || s.up.publish(m, p.MsgID, p.DUP) != nil:
 		reject(wire.Congestion, dropBroker)
 		return
 	}
-	s.pending[p.MsgID] = pending{kind: wire.TypePublish, topicID: p.TopicID, qos: p.QoS}
+	s.pending[p.MsgID] = pending{kind: wire.TypePublish, topicID: p.TopicID, qos: p.QoS, digest: digest(p)}
 	s.g.metrics.fromClients.Inc()
 }
 
@@ -379,7 +394,7 @@ func (s *session) published(id uint16) {
 		s.send(&wire.Pubrec{MsgID: id})
 		return
 	}
-	s.acknowledged = id
+	s.acknowledged = p.digest
 	s.send(&wire.Puback{TopicID: p.topicID, MsgID: id})
 }
 
