@@ -278,3 +278,14 @@ func TestAConnectionThatCannotTakeAllMessagesLeavesTheRestToTheNext(t *testing.T
 	}
 	wantSent(t, got, want...)
 }
+
+func TestAnUpdatedWillOfQoS2IsPublishedAndReleasedByAnAggregatingGateway(t *testing.T) {
+	g := aggregating(t)
+	b := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, false)
+	n.does(&wire.WillTopicUpd{Topic: "will", QoS: 2}, &wire.WillMsgUpd{Message: []byte("gone")})
+	n.does(&wire.Connect{ClientID: "another client at its address"})
+	b.answers(packets.Pubrec, 1)
+	b.answers(packets.Pubcomp, 1)
+	wantSent(t, b.end(), "PUBLISH 2 gone", "PUBREL 1")
+}

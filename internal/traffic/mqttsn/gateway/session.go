@@ -202,7 +202,7 @@ func (s *session) endLost(reason string) {
 	s.g.warn(fmt.Sprintf("client %s at %s is lost: %s", s.clientID, s.peer, reason))
 	s.send(&wire.Disconnect{})
 	normally := false
-	if s.up != nil && s.willChanged { // the broker has another will, or a deleted one
+	if s.up != nil && s.willChanged && s.g.config.Mode == mqttsn.Transparent { // the broker has another will, or a deleted one
 		normally = true
 		if will := s.will; will != nil {
 			will.qos = min(will.qos, 1) // nobody is left to release one of QoS 2
