@@ -289,3 +289,16 @@ func TestAnUpdatedWillOfQoS2IsPublishedAndReleasedByAnAggregatingGateway(t *test
 	b.answers(packets.Pubcomp, 1)
 	wantSent(t, b.end(), "PUBLISH 2 gone", "PUBREL 1")
 }
+
+func TestAnswersForAClientThatIsAwayDoNotReachTheNextOneAtItsAddress(t *testing.T) {
+	g := aggregating(t)
+	b := connectBroker(t, g)
+	n := nodeOf(t, g, 1000, false)
+	n.publish(1, 5, "x")
+	n.does(&wire.Connect{ClientID: "another client at its address"})
+	b.answers(packets.Puback, 1)
+	if got := n.does(); len(got) > 0 {
+		t.Errorf("another client gets %v", words(got))
+	}
+	b.end()
+}

@@ -121,7 +121,12 @@ func newSession(g *Gateway, from peer, p *wire.Connect) *session {
 		topics: newTopics(g), pending: map[uint16]pending{}, unreleased: map[uint16]bool{}, deliveries: newDeliveries()}
 }
 
-func (s *session) send(p wire.Packet) { s.g.sendTo(s.peer, p) }
+// send sends a packet to the client. One that is away has no address, which another client may have now.
+func (s *session) send(p wire.Packet) {
+	if s.state != stateAway {
+		s.g.sendTo(s.peer, p)
+	}
+}
 
 // begin asks for the will, if there is one, and connects.
 func (s *session) begin(p *wire.Connect) {
