@@ -116,6 +116,9 @@ func problemLine(text []byte, err error) int {
 		said, _ = strconv.Atoi(m[1]) // no line: 0
 	}
 	if said > 0 && slices.ContainsFunc(scannerProblems, func(p string) bool { return strings.Contains(err.Error(), p) }) {
+		if strings.Contains(err.Error(), "found unexpected") && !strings.ContainsAny(Line(text, said), `"'`) {
+			return 1 // of a quote in the first line the library names the end
+		}
 		return said
 	}
 	ends := lineEnds(text)

@@ -15,6 +15,11 @@ func TestTheLineAndTheReasonAreSaidInWords(t *testing.T) {
 		"an object that is not ended": {"- {a: 1\n- {a: 2}\n", "the object that begins here with { is not closed", 1},
 		"a space of a web page":       {"a:\u00a01\nb: 2\n", "which is no space to YAML: write a plain space", 1},
 		"a quote that is not closed":  {"a: 1\nb: \"2\nc: 3\n", "begins here with a quote does not end", 2},
+		"a quote in the first line":   {"a: \"1\nb: 2\nc: 3\n", "begins here with a quote does not end", 1},
+		"a single quote there":        {"a: '1\nb: 2\nc: 3", "begins here with a quote does not end", 1},
+		"a quote of the first object": {"a: \"1\nb: 2\n---\nc: 3\n", "begins here with a quote does not end", 1},
+		"a quote in the only line":    {"a: \"1", "begins here with a quote does not end", 1},
+		"a quote in the last line":    {"a: 1\nb: \"2", "begins here with a quote does not end", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Check([]byte(c.text))
