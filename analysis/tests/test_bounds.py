@@ -114,6 +114,15 @@ def test_a_broker_on_the_way_that_started_late_may_have_lost_what_was_sent_meanw
     assert share["markedLost"] == 2 and share["deliveredPercent"]["high"] == 100
 
 
+def test_a_broker_that_is_restarted_was_due_when_it_had_ended(tmp_path):
+    lab = joined(tmp_path)
+    del lab.logs["logs/two/picture/messages-1.jsonl"][20:24]
+    lab.agent("hub", "broker", "started", 23.5, instance="hub/broker", plannedTs=T0 + 20 * SECOND, latenessSeconds=0.5)
+    results = analyse(lab.write()).results
+    assert [(late["fromSeconds"], late["toSeconds"]) for late in results["verdict"]["late"]] == [(23.0, 23.5)]
+    assert results["groups"][0]["bounds"]["markedLost"] == 1
+
+
 def evenly(count: int, period: float, delay: float) -> tuple[np.ndarray, np.ndarray]:
     sent = (np.arange(count) + 0.5) * period
     return sent, sent + delay
@@ -185,10 +194,10 @@ def test_late_starts_and_stops_shift_a_share_of_what_is_published(tmp_path):
     sent, received = evenly(600, 0.1, 0.02)
     received[:10] = np.nan
     one = Deliveries(tmp_path, sent, received)
-    publisher = one.bounds(actions=[Action("nor/bft", "nor", "started", T0, 0.3), Action("nor/bft", "nor", "stopped", T0, 0.009)])
+    publisher = one.bounds(actions=[Action("nor/bft", "nor", "started", T0 + 3 * SECOND // 10, 0.3), Action("nor/bft", "nor", "stopped", T0, 0.009)])
     share = 100 * 0.3 / 60
     assert publisher["deliveredPercent"] == {"low": pytest.approx(one.delivered - share), "high": pytest.approx(one.delivered + share)}
-    subscriber = one.bounds(actions=[Action("prt/picture", "prt", "started", T0, 0.3)])
+    subscriber = one.bounds(actions=[Action("prt/picture", "prt", "started", T0 + 3 * SECOND // 10, 0.3)])
     assert (subscriber["markedLost"], subscriber["deliveredPercent"]["low"]) == (3, one.delivered)
 
 

@@ -581,8 +581,9 @@ func TestInstancesThatDrainEndTogetherWhenTheyAreRestarted(t *testing.T) {
 		return slices.DeleteFunc(s.event(t, eventStarted), func(e runapi.AgentEvent) bool { return e.ActionID != "a3" })
 	}
 	waitFor(t, "the restart of all", func() bool { return len(started()) == 4 })
-	if all := started(); all[3].LatenessSeconds-all[0].LatenessSeconds > 2.5 {
-		t.Errorf("the first of 4 starts %v s after its time, the last %v s; want no second for each between", all[0].LatenessSeconds, all[3].LatenessSeconds)
+	all := started()
+	if between := time.Duration(all[3].TimeNanoseconds - all[0].TimeNanoseconds); between > 2500*time.Millisecond {
+		t.Errorf("the last of 4 starts %v after the first; want no second for each between", between)
 	}
 }
 
@@ -593,8 +594,35 @@ func TestInstancesThatDrainEndBeforeTheNextStart(t *testing.T) {
 	waitFor(t, "the second start", func() bool { return s.lastReport().ExecutedActions == 3 })
 	waitFor(t, "its events", func() bool { return len(s.event(t, eventStarted)) == 4 })
 	for _, e := range s.event(t, eventStarted)[2:] {
-		if e.LatenessSeconds >= 1 {
-			t.Errorf("%s starts %v s after its time; want it not to wait for the earlier process", e.Instance, e.LatenessSeconds)
+		if after := time.Duration(e.TimeNanoseconds - e.PlannedNanoseconds); after >= time.Second {
+			t.Errorf("%s starts %v after its time; want it not to wait for the earlier process", e.Instance, after)
+		}
+	}
+}
+
+func TestTheTimeThatAnAppTakesToEndIsNoLatenessOfItsRestart(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, slowToEnd, `exec sleep 60`)
+	n.config.StopGraceSeconds = 30
+	n.run()
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "up", func() bool { return s.log("stdout-1.log") == "up\n" })
+	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
+	s.arm("a3", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "the restart", func() bool { return s.lastReport().ExecutedActions == 3 })
+	waitFor(t, "its events", func() bool { return len(s.event(t, eventStarted)) == 4 })
+	latest := 0.0
+	for _, e := range append(s.event(t, eventStarted), s.event(t, eventStopped)...) {
+		latest = max(latest, e.LatenessSeconds)
+	}
+	if worst := s.lastReport().WorstLatenessSeconds; worst != latest {
+		t.Errorf("the report has a worst lateness of %v s; want that of the events, %v s", worst, latest)
+	}
+	for _, e := range s.event(t, eventStarted)[2:] {
+		after := time.Duration(e.TimeNanoseconds - e.PlannedNanoseconds).Seconds()
+		if after < 1 || e.LatenessSeconds < 0 || after-e.LatenessSeconds < 0.9 || !strings.Contains(e.Message, "s for the app's earlier process to end") {
+			t.Errorf("%s, started %v s after its time, is %v s late, %q; want the second of the first one's end told and not counted", e.Instance, after, e.LatenessSeconds, e.Message)
 		}
 	}
 }

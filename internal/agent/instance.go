@@ -74,7 +74,8 @@ type process struct {
 
 // begin starts the instance's first process, or takes the held one, and returns once it exists. The caller logs the event when
 // all instances have begun. If an earlier process is still ending, begin waits for that; a running instance is left alone.
-func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent {
+// The time that the app's instances take to end is no lateness: begin adds its wait to waited.
+func (in *instance) begin(actionID string, planned time.Time, waited *time.Duration) runapi.AgentEvent {
 	ready := in.takeReleased()
 	in.mu.Lock()
 	previous, running := in.ended, in.active && in.wanted && !in.draining
@@ -83,8 +84,10 @@ func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent 
 		return runapi.AgentEvent{Event: eventStarted, Instance: in.spec.Name, ActionID: actionID, Message: "was running already"}
 	}
 	if previous != nil {
+		asked := time.Now()
 		in.halt(syscall.SIGTERM)
 		<-previous
+		*waited += time.Since(asked)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -92,11 +95,17 @@ func (in *instance) begin(actionID string, planned time.Time) runapi.AgentEvent 
 	in.ended, in.stop = make(chan struct{}), make(chan struct{})
 	now, err := in.adopt(ready)
 	event := runapi.AgentEvent{TimeNanoseconds: now.UnixNano(), Event: eventStarted, Instance: in.spec.Name, ActionID: actionID,
-		PlannedNanoseconds: planned.UnixNano(), LatenessSeconds: now.Sub(planned).Seconds()}
+		PlannedNanoseconds: planned.UnixNano()}
+	late := now.Sub(planned)
+	if ready == nil && *waited > 0 {
+		late -= *waited
+		event.Message = fmt.Sprintf("waited %.3f s for the app's earlier process to end, which is not counted as late", waited.Seconds())
+	}
 	if err != nil {
 		event.Message = err.Error()
 	}
-	in.agent.state.noteLateness(now.Sub(planned))
+	event.LatenessSeconds = late.Seconds()
+	in.agent.state.noteLateness(late)
 	go in.supervise(in.process)
 	return event
 }

@@ -255,8 +255,9 @@ func (a *Agent) executeAction(ctx context.Context, action runapi.Action, planned
 func (a *Agent) startInstances(actionID string, planned time.Time) {
 	a.haltDraining()
 	var begun []runapi.AgentEvent
+	var waited time.Duration
 	for _, in := range a.instances {
-		begun = append(begun, in.begin(actionID, planned))
+		begun = append(begun, in.begin(actionID, planned, &waited))
 	}
 	for _, event := range begun {
 		a.events.add(event)

@@ -15,7 +15,6 @@ _SCHEMA = {
     "event": pl.String,
     "instance": pl.String,
     "actionID": pl.String,
-    "plannedTs": pl.Int64,
     "latenessSeconds": pl.Float64,
     "exitCode": pl.Int64,
     "message": pl.String,
@@ -99,11 +98,9 @@ def _starved(run: Run, app: str, rows: list[dict], starved: dict[str, list[tuple
 def _actions(node: str, rows: list[dict]) -> list[Action]:
     found = []
     for row in rows:
-        if row["event"] in ("started", "stopped"):
-            found.append(Action(row["instance"] or "", node, row["event"], row["plannedTs"] or row["ts"], row["latenessSeconds"] or 0.0))
-        elif row["event"] == "armedTooLate":
-            what = f"armed too late: {row['actionID']}"
-            found.append(Action(row["instance"] or "", node, what, row["plannedTs"] or row["ts"], row["latenessSeconds"] or 0.0))
+        if row["event"] in ("started", "stopped", "armedTooLate"):
+            what = f"armed too late: {row['actionID']}" if row["event"] == "armedTooLate" else row["event"]
+            found.append(Action(row["instance"] or "", node, what, row["ts"], row["latenessSeconds"] or 0.0))
     return found
 
 

@@ -185,7 +185,7 @@ class Marking:
             elif serves and action.what != "started":
                 shift += action.seconds * (hears & ~sends)
             if not publishes or instance.subscribes:
-                meanwhile = (self._sent >= action.planned) & (self._sent <= action.planned + action.seconds * _SECOND)
+                meanwhile = (self._sent >= action.at - action.seconds * _SECOND) & (self._sent <= action.at)
                 unheard |= hears & meanwhile
         return shift, unheard
 

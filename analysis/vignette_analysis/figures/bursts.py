@@ -62,8 +62,7 @@ def _begun(run: Run, late: Lateness) -> dict[int, int]:
     begun: dict[str, int] = {}
     for action in late.actions:
         if action.what == "started":
-            at = action.planned + round(action.seconds * 1e9)
-            begun[action.instance] = min(at, begun.get(action.instance, at))
+            begun[action.instance] = min(action.at, begun.get(action.instance, action.at))
     return {i.number: begun[i.name] for i in run.instances if i.app in waiting and i.name in begun}
 
 

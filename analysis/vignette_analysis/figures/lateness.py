@@ -59,12 +59,12 @@ class Loss:
 
 @dataclass(frozen=True)
 class Action:
-    """A start or stop of an app's instance."""
+    """A start or stop of an app's instance, at a time in Unix nanoseconds. It was due `seconds` before: a restart when the app had ended."""
 
     instance: str
     node: str
     what: str
-    planned: int
+    at: int
     seconds: float
 
     @property

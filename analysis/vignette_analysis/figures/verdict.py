@@ -161,8 +161,8 @@ def _moments(run: Run, lateness: Lateness) -> list[dict]:
     found += [((1, -i.seconds), _late(run, i.node, i.start, i.end, i.what, i.seconds)) for i in lateness.intervals]
     for a in lateness.actions:
         if a.late:
-            end = a.planned + round(a.seconds * 1e9)
-            found.append(((1, -a.seconds), _late(run, a.node, a.planned, end, f"{a.what} {a.instance}".strip(), a.seconds)))
+            due = a.at - round(a.seconds * 1e9)
+            found.append(((1, -a.seconds), _late(run, a.node, due, a.at, f"{a.what} {a.instance}".strip(), a.seconds)))
     worst = [entry for _, entry in sorted(found, key=lambda pair: pair[0])[:MOST_LATE]]
     return sorted(worst, key=lambda entry: (entry["fromSeconds"], entry["node"], entry["what"]))
 
