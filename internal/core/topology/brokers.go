@@ -151,15 +151,18 @@ func (t references) checkApp(app v1alpha1.App, node Node, path *field.Path) (err
 	if p := app.Publisher; p != nil {
 		errs = append(errs, t.checkClient(node, p.Protocol, p.To, p.Network, path.Child("publisher"))...)
 		errs = append(errs, checkAdaptation(p, path.Child("publisher", "adaptRate"))...)
+		errs = append(errs, checkVersion(p.Protocol, p.Version, path.Child("publisher", "version"))...)
 		errs = append(errs, checkSignature(p.Protocol, p.SignatureKey, path.Child("publisher", "signatureKey"))...)
 		errs = append(errs, checkRepetition(p, path.Child("publisher", "repeat"))...)
 	}
 	if s := app.Subscriber; s != nil {
 		errs = append(errs, t.checkClient(node, s.Protocol, s.To, s.Network, path.Child("subscriber"))...)
+		errs = append(errs, checkVersion(s.Protocol, s.Version, path.Child("subscriber", "version"))...)
 		errs = append(errs, checkSignature(s.Protocol, s.SignatureKey, path.Child("subscriber", "signatureKey"))...)
 	}
 	if s := app.Script; s != nil {
 		errs = append(errs, t.checkClient(node, v1alpha1.Protocol(s.Protocol), s.To, s.Network, path.Child("script"))...)
+		errs = append(errs, checkVersion(v1alpha1.Protocol(s.Protocol), s.Version, path.Child("script", "version"))...)
 	}
 	if p, s := app.Publisher, app.Subscriber; p != nil && s != nil && (p.Protocol != s.Protocol || p.Version != s.Version || p.To != s.To || p.Network != s.Network || p.SignatureKey != s.SignatureKey) {
 		errs = append(errs, field.Invalid(path, app.Name, "publisher and subscriber of one app are one client: protocol, version, to, network and signatureKey must be the same"))
@@ -200,6 +203,14 @@ func checkAdaptation(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Invalid(path.Child("maxPeriod"), string(a.MaxPeriod), fmt.Sprintf("is shorter than the publisher's period, %s: use that or more", p.Period))}
 	}
 	return nil
+}
+
+// checkVersion refuses a version of MQTT for other protocols. The default is not seen, as every client has it.
+func checkVersion(protocol v1alpha1.Protocol, version v1alpha1.MQTTVersion, path *field.Path) field.ErrorList {
+	if version != "5" || trafficconfig.ProtocolOf(protocol).Versions {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, version, fmt.Sprintf("is a version of mqtt, and the protocol is %s: leave it out", protocol))}
 }
 
 // checkSignature checks that only MQTT/UDP has a key.

@@ -99,6 +99,15 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 		}, `spec.apps[2].publisher.adaptRate.maxPeriod: Invalid value: "8s": is shorter than the publisher's period, 10s`},
 		"a signature of another protocol": {func(s *v1alpha1.ExperimentSpec) { s.Apps[2].Publisher.SignatureKey = "ours" },
 			`spec.apps[2].publisher.signatureKey: Invalid value: "ours": signs messages of mqtt-udp, and the protocol is mqtt: leave it out`},
+		"a publisher's version of another protocol": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Version: "5"}
+		}, `spec.apps[2].publisher.version: Invalid value: "5": is a version of mqtt, and the protocol is mqtt-udp: leave it out`},
+		"a subscriber's version of another protocol": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher, s.Apps[2].Subscriber = nil, &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP, Version: "5"}
+		}, `spec.apps[2].subscriber.version: Invalid value: "5": is a version of mqtt, and the protocol is mqtt-udp: leave it out`},
+		"a script's version of another protocol": {func(s *v1alpha1.ExperimentSpec) {
+			s.Apps[2].Publisher, s.Apps[2].Script = nil, &v1alpha1.MessageScript{Protocol: "mqtt-udp", Version: "5"}
+		}, `spec.apps[2].script.version: Invalid value: "5": is a version of mqtt, and the protocol is mqtt-udp: leave it out`},
 		"one client with two keys": {func(s *v1alpha1.ExperimentSpec) {
 			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, SignatureKey: "ours"}
 			s.Apps[2].Subscriber = &v1alpha1.Subscriber{Protocol: v1alpha1.ProtocolMQTTUDP}
@@ -258,7 +267,7 @@ func TestWhatRabbitMQHasNoMQTTForIsRefused(t *testing.T) {
 	const qos = "broker rabbit is RabbitMQ, which has no QoS 2 and sends with 1: want 1, or a broker mosquitto or vernemq"
 	for name, c := range map[string]struct{ client, want string }{
 		"QoS 1":                       {"publisher: {protocol: mqtt, to: rabbit, qos: 1, version: 3.1.1}", ""},
-		"AMQP, which has no version":  {`publisher: {protocol: amqp, to: rabbit, qos: 1, version: "5"}`, ""},
+		"AMQP, which has QoS 1":       {"publisher: {protocol: amqp, to: rabbit, qos: 1, version: 3.1.1}", ""},
 		"another broker":              {`publisher: {protocol: mqtt, to: broker, qos: 2, version: "5"}`, ""},
 		"a publisher of QoS 2":        {"publisher: {protocol: mqtt, to: rabbit, qos: 2}", "spec.apps[0].publisher.qos: Invalid value: 2: " + qos},
 		"a subscriber of QoS 2":       {"subscriber: {protocol: mqtt, to: rabbit, qos: 2}", "spec.apps[0].subscriber.qos: Invalid value: 2: " + qos},
