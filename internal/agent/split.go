@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 
 	"vignette.dev/vignette/internal/clock"
@@ -118,7 +120,7 @@ func (s *splitter) assignLine(events, others []byte) (newEvents, newOthers []byt
 func (s *splitter) record(line []byte) ([]byte, error) {
 	var r messagelog.Record
 	if err := json.Unmarshal(line, &r); err != nil {
-		return nil, err
+		return nil, inWords(err)
 	}
 	r.Instance = cmp.Or(r.Instance, s.instance)
 	stamped := r.TimeNanoseconds == 0
@@ -138,6 +140,32 @@ func (s *splitter) record(line []byte) ([]byte, error) {
 	}
 	text, err := json.Marshal(r)
 	return append(text, '\n'), err
+}
+
+// inWords says why a line is no record, without the words of the JSON library.
+func inWords(err error) error {
+	var wrong *json.UnmarshalTypeError
+	if !errors.As(err, &wrong) {
+		return errors.New("it is not one whole JSON object")
+	}
+	want := "a text"
+	switch wrong.Field {
+	case "ts":
+		want = "nanoseconds since the Unix epoch, an integer"
+	case "bytes":
+		want = "an integer"
+	case "position":
+		want = "three numbers: latitude, longitude and altitude"
+	}
+	return fmt.Errorf("%s is %s: want %s", wrong.Field, found(wrong.Value), want)
+}
+
+// found is a value as the JSON library describes it: number 5.5, or its kind only.
+func found(value string) string {
+	if number, ok := strings.CutPrefix(value, "number "); ok {
+		return number
+	}
+	return "of the kind " + value
 }
 
 // mayBeEvent reports whether a line that begins so may be an event.

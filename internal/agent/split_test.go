@@ -88,6 +88,26 @@ func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {
 	}
 }
 
+func TestWhyALineIsNoMessageEventIsSaidInWords(t *testing.T) {
+	t.Parallel()
+	for event, want := range map[string]string{
+		`{"ts":5.5,"status":"sent","id":"a"}`:                                                "ts is 5.5: want nanoseconds since the Unix epoch, an integer",
+		`{"ts":1e99,"status":"sent","id":"a"}`:                                               "ts is 1e99: want nanoseconds since the Unix epoch, an integer",
+		`{"ts":"now","status":"sent","id":"a"}`:                                              "ts is of the kind string: want nanoseconds since the Unix epoch, an integer",
+		`{"ts":5,"status":"sent","id":"a"}`:                                                  "ts is 5: want nanoseconds since the Unix epoch",
+		`{"status":"sent","id":7}`:                                                           "id is of the kind number: want a text",
+		`{"status":"sent","id":"a","bytes":2.5}`:                                             "bytes is 2.5: want an integer",
+		`{"status":"sent","id":"a","position":[58.1,"7 W",20]}`:                              "position is of the kind string: want three numbers: latitude, longitude and altitude",
+		`{"status":"sent","id":"a"`:                                                          "it is not one whole JSON object",
+		`{"ts":1588759108433123456,"status":"sent","id":"a"} {"status":"received","id":"a"}`: "it is not one whole JSON object",
+	} {
+		told := splitInPieces(event+"\n", len(event)).told
+		if len(told) != 1 || told[0].Message != "a line of standard output looks like a message event and is invalid, as others may be: "+want+": "+event {
+			t.Errorf("%s: told %+v; want %q", event, told, want)
+		}
+	}
+}
+
 func TestTextIsNotHeldBackUntilItsLineEnds(t *testing.T) {
 	t.Parallel()
 	s := &splitOutput{}
