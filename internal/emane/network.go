@@ -184,18 +184,13 @@ func SlotReach(spec *v1alpha1.RadioNetworkSpec, profiles bool) (metres float64, 
 	if spec.Waveform.TDMA == nil || readsPathlosses(spec) && !profiles && !Fades(spec) {
 		return 0, false
 	}
-	schedule, err := Schedule(spec)
-	if err != nil {
+	first, later, _ := linkbudget.Schedules(spec, spec.Changes) // other checks find one that is wrong
+	if first == nil {
 		return 0, false
 	}
-	overhead := schedule.Structure().SlotOverhead
-	for _, change := range spec.Changes {
-		if change.Schedule == "" {
-			continue
-		}
-		if next, err := tdma.ParseSchedule([]byte(change.Schedule), schedule); err == nil { // other checks find one that is wrong
-			schedule, overhead = next, min(overhead, next.Structure().SlotOverhead)
-		}
+	overhead := first.Structure().SlotOverhead
+	for _, next := range later {
+		overhead = min(overhead, next.Structure().SlotOverhead)
 	}
 	return max(float64(overhead.Microseconds())-roundingMicroseconds, leastMicroseconds) * metresPerMicrosecond, true
 }
