@@ -71,7 +71,7 @@ test-unit: ## Unit and integration tests of the Go module's concurrent packages,
 	hack/python -c '' # clients of others that some tests hold ours against
 	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME) $(SEQUENTIAL))") && $(WITH_RACE_DETECTOR) -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # the longest first, so that it ends beside the others
 	$(WITH_RACE_DETECTOR) -p 1 -parallel 4 $(REAL_TIME) # those that run beside each other wait most of the time
-	$(WITH_RACE_DETECTOR) -p 1 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
+	$(WITH_RACE_DETECTOR) -p 2 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
 
 .PHONY: test-sequential
 test-sequential: ## Those of the other packages: also kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
