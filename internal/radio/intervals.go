@@ -1,5 +1,7 @@
 package radio
 
+import "slices"
+
 // Interval of time in which a loop or a station was late. Times are nanoseconds of the
 // engine's clock.
 type Interval struct {
@@ -43,6 +45,9 @@ func (i *Intervals) mergeNearest() {
 	i.all[nearest-1] = i.all[nearest-1].merge(i.all[nearest])
 	i.all = append(i.all[:nearest], i.all[nearest+1:]...)
 }
+
+// All returns all intervals in order.
+func (i *Intervals) All() []Interval { return slices.Clone(i.all) }
 
 // Take returns all intervals in order, and forgets them.
 func (i *Intervals) Take() []Interval {

@@ -113,6 +113,9 @@ func (c *Client) LateIntervals() ([][]radio.Interval, error) {
 	return ask[[][]radio.Interval](c, "LateIntervals", None{})
 }
 
+// ForgetLateIntervals implements Plane.
+func (c *Client) ForgetLateIntervals() error { return c.call("ForgetLateIntervals", None{}, nil) }
+
 // SetTap implements Plane.
 func (c *Client) SetTap(id PortID, t *framering.Tap) error {
 	return c.call("SetTap", TapRequest{id, t}, nil)

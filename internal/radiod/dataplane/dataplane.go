@@ -47,8 +47,10 @@ type Plane interface {
 	// Links returns the links to each of a few ports from all others, of a network with a physical layer. A loop needs a
 	// tenth of a millisecond for about 4000 links.
 	Links(uid string, receivers []PortID) ([][]Link, error)
-	// LateIntervals returns the times in which each loop handled frames late, and forgets them.
+	// LateIntervals returns the times in which each loop handled frames late. The next call returns them again, perhaps to
+	// another worker, unless ForgetLateIntervals says that they are logged.
 	LateIntervals() ([][]radio.Interval, error)
+	ForgetLateIntervals() error
 	// Events waits for events, and returns them once. It returns none once the Plane is closed. One goroutine may call it.
 	Events() []Event
 	// SetTap has a ring take copies of a port's frames; nil ends that. Once it returns, the ring before takes none.

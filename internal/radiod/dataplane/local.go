@@ -27,6 +27,7 @@ type Local struct {
 	ports    map[PortID]*port
 	lastID   PortID
 	rings    map[string]weak.Pointer[framering.Ring] // by path
+	late     []radio.Intervals                       // by loop, that are not known to be logged
 }
 
 // network is a network that the driver carries.
@@ -421,7 +422,29 @@ func linksOf(all []phy.LinkStatistics) (links []Link) {
 }
 
 // LateIntervals implements Plane.
-func (l *Local) LateIntervals() ([][]radio.Interval, error) { return l.driver.LateIntervals(), nil }
+func (l *Local) LateIntervals() (all [][]radio.Interval, err error) {
+	taken := l.driver.LateIntervals()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.late == nil {
+		l.late = make([]radio.Intervals, len(taken))
+	}
+	for loop := range taken {
+		for _, n := range taken[loop] {
+			l.late[loop].Add(n)
+		}
+		all = append(all, l.late[loop].All())
+	}
+	return all, nil
+}
+
+// ForgetLateIntervals implements Plane.
+func (l *Local) ForgetLateIntervals() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.late = nil
+	return nil
+}
 
 // AwaitLoops implements Plane.
 func (l *Local) AwaitLoops() error {

@@ -379,6 +379,8 @@ func (r *requests) LateIntervals(_ None, all *[][]radio.Interval) error {
 	return answer(all)(r.local().LateIntervals())
 }
 
+func (r *requests) ForgetLateIntervals(None, *None) error { return r.local().ForgetLateIntervals() }
+
 func (r *requests) SetTap(a TapRequest, _ *None) error { return r.local().SetTap(a.Port, a.Tap) }
 
 func (r *requests) SetHosts(all map[string]peers.Address, _ *None) error {

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/peers"
@@ -284,6 +286,42 @@ func TestAnotherWorkerHearsAgainThatTheInterfaceOfAPortHasGone(t *testing.T) {
 	b.attach(t, second, 1, "")
 	if events := second.Events(); !slices.Equal(events, want) {
 		t.Errorf("events %+v; want again that port %d is gone", events, ids[1])
+	}
+}
+
+func TestAnotherWorkerHearsOfLatenessThatTheFirstDidNotLog(t *testing.T) {
+	const stop = 100 * time.Millisecond
+	b := newBed(t, 2)
+	first := b.plane
+	b.attachBoth(t, first, linkNetwork())
+	n, err := b.server.plane.Load().find("run")
+	must(t, err)
+	began, goOn := make(chan bool), make(chan bool)
+	n.Schedule(clock.Monotonic(), func(int64, radio.Model) (bool, int64) {
+		began <- true
+		<-goOn
+		return false, 0
+	})
+	<-began
+	must(t, b.nodes[0].Send(b.nodes[0].Frame(b.nodes[1].MAC, 1, 100)))
+	during := clock.Monotonic() + int64(stop/2)
+	time.Sleep(stop)
+	close(goOn)
+	must(t, first.AwaitLoops())
+	hears := func(c *Client) bool {
+		all, err := c.LateIntervals()
+		must(t, err)
+		return slices.ContainsFunc(all[0], func(i radio.Interval) bool { return i.From <= during && during <= i.To && i.Worst >= int64(stop/2) })
+	}
+	eventually(t, "the first worker hears of it", func() bool { return hears(first) })
+	must(t, first.Close()) // before it says that it has logged it
+	second := b.worker(t)
+	if !hears(second) {
+		t.Error("the second worker does not hear of it, and nobody has logged it")
+	}
+	must(t, second.ForgetLateIntervals())
+	if hears(second) {
+		t.Error("it is told again although it is logged")
 	}
 }
 

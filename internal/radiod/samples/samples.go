@@ -43,8 +43,9 @@ type Source interface {
 	Counters(reset bool) []figures.Network
 	// Routes of all nodes with built-in routing, sorted by node.
 	Routes() []figures.Routes
-	// LateIntervals are the times in which the engine's loops were late since the last call, by loop.
+	// LateIntervals are the times in which the engine's loops were late since the last ForgetLateIntervals, by loop.
 	LateIntervals() [][]radio.Interval
+	ForgetLateIntervals()
 }
 
 // Sampler writes the counters of every node's radio each second, and ships them to the archive.
@@ -118,6 +119,7 @@ func (s *Sampler) Sample() {
 			s.Log.Error("write "+what, "error", err)
 		}
 	}
+	s.Source.ForgetLateIntervals() // even if a log could not take them: the other logs would have them twice
 }
 
 // repeatAfterGaps forgets what was written into logs with a new gap: lines that write only changes would build on lines that

@@ -359,6 +359,7 @@ func (s still) ReadRings()                        {}
 func (s still) Counters(bool) []figures.Network   { return s.networks }
 func (s still) Routes() []figures.Routes          { return s.routes }
 func (s still) LateIntervals() [][]radio.Interval { return nil }
+func (s still) ForgetLateIntervals()              {}
 
 func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T) {
 	s := newSampler(t.TempDir())

@@ -194,13 +194,20 @@ func (m *Manager) Counters(reset bool) []figures.Network {
 	return m.Networks.Counters(m.Routers.Counters(), reset)
 }
 
-// LateIntervals are the times in which the engine's loops were late since the last call, by loop.
+// LateIntervals implements samples.Source.
 func (m *Manager) LateIntervals() [][]radio.Interval {
 	all, err := m.Options.Plane.LateIntervals()
 	if err != nil {
 		m.Options.Log.Error("lateness of the radio", "error", err)
 	}
 	return all
+}
+
+// ForgetLateIntervals implements samples.Source.
+func (m *Manager) ForgetLateIntervals() {
+	if err := m.Options.Plane.ForgetLateIntervals(); err != nil {
+		m.Options.Log.Error("lateness of the radio", "error", err)
+	}
 }
 
 // Collectors of the host's metrics.
