@@ -47,7 +47,7 @@ type Options struct {
 	// Find opens the network namespace of the EMANE pod of that UID.
 	Find func(podUID string) (*os.File, error)
 	Log  *slog.Logger
-	// Changed is called when Ready or Trouble may have changed. It must return at once.
+	// Changed is called when Ready, Silent or Trouble may have changed. It must return at once.
 	Changed func()
 	// Channel takes the sockets of the processes' over-the-air channel if it is relayed, and closes them;
 	// nil ends that.
@@ -86,6 +86,7 @@ type Driver struct {
 	ports      map[int]*radio.Port
 	statistics map[int32]emane.Statistics
 	ready      map[int32]bool
+	silent     map[int32]bool
 	trouble    error
 	lateness   lateness
 }
@@ -128,6 +129,28 @@ func (d *Driver) Ready(nem int32) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.ready[nem]
+}
+
+// Silent reports whether a member's radio may not transmit.
+func (d *Driver) Silent(nem int32) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.silent[nem]
+}
+
+// setSilent notes which radios may not transmit.
+func (d *Driver) setSilent(members []v1alpha1.Member, radios []emane.Radio) {
+	silent := map[int32]bool{}
+	for i := range members {
+		silent[members[i].NEM] = radios[i].Silent
+	}
+	d.mu.Lock()
+	same := maps.Equal(d.silent, silent)
+	d.silent = silent
+	d.mu.Unlock()
+	if !same {
+		d.Changed()
+	}
 }
 
 // Trouble returns what the driver waits for, or what fails.
@@ -401,6 +424,7 @@ func (p *pod) currentState(in *Input) (*emane.State, error) {
 		next = -beforeT0
 	}
 	p.state, p.stateOf, p.since, p.until = state, in.Network, t, next
+	p.setSilent(in.Network.Spec.Members, state.Radios)
 	return state, nil
 }
 

@@ -117,6 +117,9 @@ func (m *Networks) IsSilent(uid string, nem int32) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[uid]
+	if n != nil && n.driver != nil {
+		return n.driver.Silent(nem)
+	}
 	if n == nil || n.running == nil {
 		return false
 	}

@@ -368,6 +368,43 @@ func TestChangesReachEMANEAtTheirTime(t *testing.T) {
 	}
 }
 
+func TestARadioThatEMANESilencesHasItsRouterSilent(t *testing.T) {
+	m, p := newManager(t), newEMANEPod(t)
+	p.appear(t)
+	p.manager(m)
+	route(t, m)
+	n := configuredRadios(emaneNetwork("pod-a", "pod-b"))
+	setRouting(n, v1alpha1.RoutingOLSRv2)
+	p.play(t, n)
+	attachAll(t, m, n, "pod-a", "pod-b")
+	sent := func(node string) uint64 {
+		if r := counted(m, node).Routing; r != nil {
+			return r.PacketsSent
+		}
+		return 0
+	}
+	within(t, "both routers send", func() bool { return sent("node-1") > 2 && sent("node-2") > 2 })
+	silence := func(is bool) {
+		n = alter(t, m, n, func(n *v1alpha1.RadioNetwork) {
+			if n.Spec.T0 == nil {
+				n.Spec.T0 = &metav1.MicroTime{Time: time.Now()}
+			}
+			transmits := !is
+			n.Spec.Changes = append(n.Spec.Changes, v1alpha1.TimedRadioChange{AtNanoseconds: int64(time.Since(n.Spec.T0.Time)),
+				RadioChange: v1alpha1.RadioChange{From: "node-2", Radio: &v1alpha1.RadioPatch{Transmit: &transmits}}})
+		})
+	}
+	silence(true)
+	within(t, "the router of the silent radio sends nothing", func() bool {
+		before, other := sent("node-2"), sent("node-1")
+		within(t, "the other sends", func() bool { return sent("node-1") > other+3 })
+		return sent("node-2") == before
+	})
+	before := sent("node-2")
+	silence(false)
+	within(t, "it sends again", func() bool { return sent("node-2") > before })
+}
+
 // installedEMANE is the prefix of the EMANE of this machine, or a skip.
 func installedEMANE(t *testing.T) string {
 	t.Helper()
