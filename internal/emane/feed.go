@@ -100,13 +100,22 @@ func readsPathlosses(spec *v1alpha1.RadioNetworkSpec) bool {
 // Changes returns the events at a moment of the scenario since the previous call, and the next moment with
 // changes.
 func (f *Feed) Changes(t time.Duration) (events []Event, next time.Duration, more bool, err error) {
-	if f.cursor != nil {
-		if err := f.cursor.Seek(t); err != nil {
-			return nil, 0, false, err
-		}
-		next, more = f.cursor.Next()
+	if next, more, err = f.next(t); err != nil {
+		return nil, 0, false, err
 	}
 	return f.events(false), next, more, nil
+}
+
+// next goes to a moment, not earlier than the last one, and returns the next one with changes.
+func (f *Feed) next(t time.Duration) (next time.Duration, more bool, err error) {
+	if f.cursor == nil {
+		return 0, false, nil
+	}
+	if err := f.cursor.Seek(t); err != nil {
+		return 0, false, err
+	}
+	next, more = f.cursor.Next()
+	return next, more, nil
 }
 
 // All returns all current events, for processes that started since the last changes: EMANE's event

@@ -53,11 +53,15 @@ func (p *Publisher) Publish(events []Event) error {
 
 // Replay publishes a feed from a moment of the scenario, which is now, until the context ends. It publishes
 // changes when they happen, and everything in each interval, for processes that have started since. Before 0
-// the scenario stays at 0. late, which may be nil, is called with the lateness of each change once it is published.
-func (p *Publisher) Replay(ctx context.Context, f *Feed, from time.Duration, interval time.Duration, late func(time.Duration)) error {
+// the scenario stays at 0. late, which may be nil, is called with the lateness of each change once it is published. The
+// first is the one after published, up to which an earlier Replay came.
+func (p *Publisher) Replay(ctx context.Context, f *Feed, published, from, interval time.Duration, late func(time.Duration)) error {
 	began, again := time.Now(), time.NewTicker(interval)
 	defer again.Stop()
-	due, awaited := time.Duration(0), false
+	due, awaited, err := f.next(max(published, 0))
+	if err != nil {
+		return err
+	}
 	for {
 		now := from + time.Since(began)
 		events, next, more, err := f.Changes(max(now, 0))

@@ -83,6 +83,8 @@ type Relay struct {
 type Left struct {
 	// Networks are the UIDs of those whose frames flow since earlier.
 	Networks []string
+	// Steps are the times of their environments' last steps, in nanoseconds after T0.
+	Steps map[string]int64
 	// New reports whether the Plane is a new one, before Restored. Seen is when the one before was last seen, Resumed when
 	// frames flowed again, both by CLOCK_REALTIME and 0 for never.
 	New           bool

@@ -135,6 +135,23 @@ func (a *environment) apply(e *Environment) error {
 	return nil
 }
 
+// lastSteps returns when the last steps of networks' environments hold, by the networks' UIDs.
+func (l *Local) lastSteps(uids []string) map[string]int64 {
+	steps := map[string]int64{}
+	for _, uid := range uids {
+		n, err := l.find(uid)
+		if err != nil {
+			continue // its first request failed
+		}
+		n.setting.Lock()
+		if m := n.environment.members.Load(); m != nil {
+			steps[uid] = m.last.AtNanoseconds
+		}
+		n.setting.Unlock()
+	}
+	return steps
+}
+
 // check reports whether a step is one of that many members.
 func (s *Step) check(members int) error {
 	if pairs := members * members; s.Pathloss != nil && len(s.Pathloss) != pairs || s.Effects != nil && len(s.Effects) != pairs {

@@ -248,6 +248,7 @@ func (r *requests) Left(_ None, l *Left) (err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	l.Networks = left(r.networks)
+	l.Steps = r.local().lastSteps(l.Networks)
 	return err
 }
 

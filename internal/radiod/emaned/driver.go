@@ -54,6 +54,9 @@ type Options struct {
 	Channel func(*ota.Sockets) error
 	// Step and Change are called with the lateness of an event of the scenario and of a change.
 	Step, Change func(late time.Duration)
+	// Published is until when an earlier worker published the scenario's events, by CLOCK_REALTIME; 0 for none. The first
+	// replay begins there.
+	Published int64
 }
 
 // Input describes the network.
@@ -384,11 +387,16 @@ func (p *pod) replay(ctx context.Context, in *Input) error {
 	if !set {
 		from = beforeT0
 	}
+	published := from
+	if set && p.Published != 0 {
+		published = min(from, time.Duration(p.Published-t0))
+	}
+	p.Published = 0
 	ctx, cancel := context.WithCancel(ctx)
 	r := &scenarioReplay{members: members, scenario: in.Scenario, t0: t0, stop: cancel, done: make(chan error, 1)}
 	p.replayed = r
 	go func() {
-		err := publisher.Replay(ctx, feed, from, publishInterval, p.Step)
+		err := publisher.Replay(ctx, feed, published, from, publishInterval, p.Step)
 		r.done <- errors.Join(err, publisher.Close())
 	}()
 	return nil

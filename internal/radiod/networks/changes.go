@@ -27,6 +27,11 @@ func (n *network) start() error {
 		return err
 	}
 	n.requested(r)
+	if last, has := n.networks.left.Steps[r.UID]; has && n.networks.restoring && n.preparer != nil {
+		if err := n.preparer.TakeOver(last); err != nil {
+			n.networks.Log.Error("steps that fell due without a worker", "network", n.object.Name, "error", err)
+		}
+	}
 	return n.beginPreparation()
 }
 

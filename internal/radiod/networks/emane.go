@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/packettap"
+	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/veth"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -57,10 +58,14 @@ func (n *network) updateDriver() {
 		n.driver.Set(in)
 		return
 	}
+	published := int64(0)
+	if n.networks.restoring && !n.networks.left.New { // else a gap names the time without radiod
+		published = n.networks.Folder.LastSeen(state.Worker)
+	}
 	uid, name := string(n.object.UID), n.object.Spec.Network
 	n.driver = emaned.Start(emaned.Options{Find: n.networks.Finder.OfPod, Log: n.networks.Log, Changed: func() { go n.networks.Changed(uid) },
 		Channel: func(of *ota.Sockets) error { return n.networks.Plane.SetChannel(uid, of) },
-		Step:    n.steps.Add, Change: func(late time.Duration) { n.networks.countChange(name, late) }}, in)
+		Step:    n.steps.Add, Change: func(late time.Duration) { n.networks.countChange(name, late) }, Published: published}, in)
 }
 
 func (n *network) endDriver() {

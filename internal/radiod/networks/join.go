@@ -156,7 +156,13 @@ func (m *Networks) Resume() error {
 }
 
 // Left implements attach.Networks.
-func (m *Networks) Left() (dataplane.Left, error) { return m.Plane.Left() }
+func (m *Networks) Left() (left dataplane.Left, err error) {
+	left, err = m.Plane.Left()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left = left
+	return left, err
+}
 
 // Restored implements attach.Networks.
 func (m *Networks) Restored() error { return m.Plane.Restored() }

@@ -64,7 +64,8 @@ type Networks struct {
 
 	mu        sync.Mutex // protects the rest; never held while the kernel makes or configures interfaces
 	networks  map[string]*network
-	restoring bool // networks stay paused until all their ports are back
+	restoring bool           // networks stay paused until all their ports are back
+	left      dataplane.Left // by an earlier worker; it counts while restoring
 }
 
 // network is a RadioNetwork and, while it has attachments here, its engine's network.

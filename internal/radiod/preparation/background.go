@@ -49,6 +49,19 @@ func New(s *Inputs, counters *StepCounters) (*Background, error) {
 	return b, err
 }
 
+// TakeOver counts as late what fell due after the last step of an earlier worker, because it holds from now on. It comes
+// before Begin.
+func (b *Background) TakeOver(last int64) error {
+	p := newPreparer(b.preparer.Inputs)
+	if err := p.seek(last); err != nil {
+		return err
+	}
+	if due, more := p.nextChange(last); more && due <= b.first.AtNanoseconds {
+		b.steps.Add(time.Duration(clock.Monotonic() - b.t0 - due))
+	}
+	return nil
+}
+
 // Begin hands the network's environment to set, and later moments ahead of their times, in the background until Stop.
 // failed is called when a moment cannot be prepared, and with nil when it can again. It must return at once. A second call
 // does nothing.

@@ -90,14 +90,8 @@ func newPreparer(s *Inputs) *preparer {
 
 // moment makes the moment at a time after T0 in nanoseconds, not earlier than the one before.
 func (p *preparer) moment(at int64) (*moment, error) {
-	if p.cursor != nil {
-		if err := p.cursor.Seek(time.Duration(max(at, 0))); err != nil {
-			return nil, fmt.Errorf("scenario at %v: %w", time.Duration(max(at, 0)), err)
-		}
-	}
-	for p.applied < len(p.changes) && p.changes[p.applied].AtNanoseconds <= at {
-		p.apply(&p.changes[p.applied])
-		p.applied++
+	if err := p.seek(at); err != nil {
+		return nil, err
 	}
 	m := &moment{Step: dataplane.Step{AtNanoseconds: at}}
 	p.setPositions(m)
@@ -109,6 +103,20 @@ func (p *preparer) moment(at int64) (*moment, error) {
 	}
 	p.tail = m
 	return m, nil
+}
+
+// seek goes to a time, not earlier than that of the last moment.
+func (p *preparer) seek(at int64) error {
+	if p.cursor != nil {
+		if err := p.cursor.Seek(time.Duration(max(at, 0))); err != nil {
+			return fmt.Errorf("scenario at %v: %w", time.Duration(max(at, 0)), err)
+		}
+	}
+	for p.applied < len(p.changes) && p.changes[p.applied].AtNanoseconds <= at {
+		p.apply(&p.changes[p.applied])
+		p.applied++
+	}
+	return nil
 }
 
 // apply applies a change of a jammer or of frequencies.

@@ -358,6 +358,29 @@ func TestAStepThatFailedAtFirstIsLate(t *testing.T) {
 	})
 }
 
+func TestAStepThatAnEarlierWorkerDidNotHandOverIsLate(t *testing.T) {
+	s := lossesAfter10And20Seconds(t)
+	for last, want := range map[time.Duration]StepSums{
+		0: {Steps: 1, Late: 1, Worst: 5 * time.Second}, 10 * time.Second: {}, 20 * time.Second: {},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			spec := radiodtest.Physical(v1alpha1.PathlossScenario)
+			spec.T0 = &metav1.MicroTime{Time: time.Now().Add(-15 * time.Second)}
+			var counted StepCounters
+			b, err := New(InputsOf(spec, nil, s), &counted)
+			if err == nil {
+				err = b.TakeOver(int64(last))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := counted.Snapshot(false); got != want {
+				t.Errorf("15 s after T0, with the step at %v handed over: %+v; want %+v", last, got, want)
+			}
+		})
+	}
+}
+
 func TestEffectsAreThoseOfTheScenarioAtItsTime(t *testing.T) {
 	fast, slow := scenario.CommEffect{Latency: time.Millisecond, UnicastBitsPerSecond: 1000}, scenario.CommEffect{Latency: time.Second, Jitter: time.Millisecond, LossPercent: 25, DuplicationPercent: 50}
 	_, content := radiodtest.Compile(t, func(b *scenario.Builder) error {
