@@ -134,6 +134,12 @@ def test_steps_that_come_late_and_clocks_that_are_set_back_are_moments(pair):
     assert "came 0.110 s late" in late[0]["what"] and "stepped back" in late[1]["what"]
 
 
+def test_the_first_step_may_be_late_too(pair):
+    pair.around(7.0, network="wan", steps=1, worstStepLatenessSeconds=0.11)
+    late = analyse(pair.write()).results["verdict"]["late"]
+    assert [(moment["fromSeconds"], moment["toSeconds"], moment["worstSeconds"]) for moment in late] == [(0.0, 7.0, 0.11)]
+
+
 @pytest.mark.parametrize(("step", "start", "end"), [(5.0, 24.0, 30.0), (-5.0, 29.0, 35.0)])
 def test_a_step_of_the_clock_that_agents_log_is_late_time_and_a_gap(pair, step, start, end):
     for node, app in (("nor", "bft"), ("prt", "picture")):

@@ -178,8 +178,9 @@ def _losses(samples: pl.DataFrame, reasons: dict[str, str]) -> list[Loss]:
 
 def _late_steps(run: Run, steps: pl.DataFrame) -> list[Interval]:
     """Intervals in which positions and pathloss were applied late."""
-    late = while_running(run, steps.sort("host", "network", "ts").with_columns(since=pl.col("ts").shift(1).over("host", "network")))
-    rows = late.filter(pl.col("since").is_not_null() & (pl.col("worstStepLatenessSeconds") > LATE_STEP_SECONDS))
+    before = pl.col("ts").shift(1).over("host", "network").fill_null(run.t0)
+    late = while_running(run, steps.sort("host", "network", "ts").with_columns(since=before))
+    rows = late.filter(pl.col("worstStepLatenessSeconds") > LATE_STEP_SECONDS)
     return [
         Interval(start, end, seconds, f"positions and pathloss of {network} came {seconds:.3f} s late on host {host}", network)
         for start, end, seconds, network, host in rows.select("since", "ts", "worstStepLatenessSeconds", "network", "host").rows()
