@@ -134,7 +134,11 @@ func readRecord[T any](r *run, p string, value *T) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &syntax) || errors.As(err, &kind) {
-		r.damaged = append(r.damaged, fmt.Sprintf("%s, now %s: %v", p, p+archive.DamagedSuffix, err))
+		what := "it is not one whole JSON object"
+		if kind != nil {
+			what = fmt.Sprintf("%s is not of its kind", cmp.Or(kind.Field, "it"))
+		}
+		r.damaged = append(r.damaged, fmt.Sprintf("%s, now %s: %s", p, p+archive.DamagedSuffix, what))
 		return r.files.Quarantine(p)
 	}
 	*value = read
