@@ -14,7 +14,7 @@ import (
 
 // killPlane ends radiod's data plane on the developer cluster's host.
 const killPlane = `for p in /proc/[0-9]*; do
-	case $(tr '\0' ' ' < $p/cmdline 2>/dev/null) in "/radiod plane "*) kill -9 ${p#/proc/} && echo killed;; esac
+	case $({ tr '\0' ' ' < $p/cmdline; } 2>/dev/null) in "/radiod plane "*) kill -9 ${p#/proc/} && echo killed;; esac
 done`
 
 // TestAVMOutlivesItsRadiod kills radiod's data plane, and later radiod's pod, under a machine and a pod that publish to a broker in the machine.
