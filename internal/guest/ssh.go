@@ -32,6 +32,8 @@ func (g *guest) serveSSH(ctx context.Context) {
 		g.runQuietly(ctx, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", hostKey)
 	}
 	if _, err := os.Stat(systemdRuns); err == nil {
+		// A server that has failed for want of a host key is not started again so soon without this.
+		g.runQuietly(ctx, "systemctl", "reset-failed", "ssh.service")
 		g.runQuietly(ctx, "systemctl", "start", "ssh.service")
 		return
 	}
