@@ -47,6 +47,7 @@ type folder struct {
 type stamped struct {
 	name  string
 	point tracks.Point
+	mark  *mark
 }
 
 // nonFeatures are elements that are no features.
@@ -309,7 +310,7 @@ func (p *parser) keep(m *mark, in *folder) error {
 			if err := p.stamp(&point, when, m.stampAt); err != nil {
 				return err
 			}
-			in.points = append(in.points, stamped{strings.TrimSpace(m.name), point})
+			in.points = append(in.points, stamped{strings.TrimSpace(m.name), point, m})
 		}
 		if begin == "" && end == "" {
 			p.file.Tally.Unknown("Point without a time")
@@ -346,17 +347,18 @@ func (p *parser) stamp(point *tracks.Point, when string, line int) (err error) {
 	return nil
 }
 
-// gather gathers a folder's points in tracks: by their names if two points share one.
+// gather gathers a folder's points in tracks: by their names if two placemarks share one. A placemark with a TimeSpan has two points.
 func (p *parser) gather(f *folder) {
-	seen, repeated := map[string]int{}, false
+	named, marks, repeated := map[string]*mark{}, map[*mark]bool{}, false
 	for _, s := range f.points {
-		seen[s.name]++
-		repeated = repeated || (seen[s.name] > 1 && s.name != "")
+		other := named[s.name]
+		repeated = repeated || (other != nil && other != s.mark && s.name != "")
+		named[s.name], marks[s.mark] = s.mark, true
 	}
 	byName := map[string]*tracks.Track{}
 	for _, s := range f.points {
 		name := f.name
-		if repeated || len(f.points) == 1 {
+		if repeated || len(marks) == 1 {
 			name = s.name
 		}
 		t := byName[name]

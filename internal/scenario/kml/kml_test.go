@@ -1,6 +1,7 @@
 package kml_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -75,6 +76,23 @@ func TestTracksAreFoundInAllTheirForms(t *testing.T) {
 func TestAYearOrAMonthIsATime(t *testing.T) {
 	s, _ := readertest.Compile(t, document(stamped("a", "2026", "8.0,58.0,10")+stamped("a", "2026-02", "8.2,58.1,30")), with(tracks.Rules{}))
 	readertest.Places(t, s, readertest.Place{Platform: 1, Seconds: 31 * 24 * 3600, Position: end})
+}
+
+// spanned is a point with a TimeSpan, from and to a second after noon.
+func spanned(name string, from, to int, coordinates string) string {
+	return fmt.Sprintf("<Placemark><name>%s</name><TimeSpan><begin>2026-01-31T12:00:%02dZ</begin><end>2026-01-31T12:00:%02dZ</end></TimeSpan>"+
+		"<Point><coordinates>%s</coordinates></Point></Placemark>", name, from, to, coordinates)
+}
+
+func TestPointsWithTimeSpansAreThePlatformOfTheirFolder(t *testing.T) {
+	s, _ := readertest.Compile(t, document("<Folder><name>truck</name>"+spanned("p1", 0, 10, "8,58")+spanned("p2", 20, 30, "8.2,58")+"</Folder>"+
+		"<Folder><name>post</name>"+spanned("p3", 0, 10, "9,58")+"</Folder>"), with(tracks.Rules{}))
+	if !slices.Equal(s.Platforms(), []int{1, 2}) {
+		t.Fatalf("platforms are %v: want one for each folder", s.Platforms())
+	}
+	readertest.Places(t, s, readertest.Place{Platform: 1, Seconds: 5, Position: geo.Position{Latitude: 58, Longitude: 8}},
+		readertest.Place{Platform: 1, Seconds: 30, Position: geo.Position{Latitude: 58, Longitude: 8.2}},
+		readertest.Place{Platform: 2, Seconds: 0, Position: geo.Position{Latitude: 58, Longitude: 9}})
 }
 
 func TestPointsOfTwoNamesAreTwoPlatforms(t *testing.T) {
