@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"time"
 
 	"vignette.dev/vignette/internal/geo"
@@ -88,7 +89,8 @@ func (p *picture) printf(format string, args ...any) { fmt.Fprintf(p, format, ar
 func readTracks(ctx context.Context, s *scenario.Scenario, step time.Duration) ([][]geo.Position, error) {
 	tracks := make([][]geo.Position, len(s.Platforms()))
 	c := s.NewCursor()
-	for at := time.Duration(0); at <= s.Duration(); at += step {
+	for at := time.Duration(0); ; at += step {
+		at = min(at, s.Duration()) // the end, too
 		if err := cmp.Or(ctx.Err(), c.Seek(at)); err != nil {
 			return nil, err
 		}
@@ -97,8 +99,10 @@ func readTracks(ctx context.Context, s *scenario.Scenario, step time.Duration) (
 				tracks[i] = append(tracks[i], place)
 			}
 		}
+		if at >= s.Duration() {
+			return tracks, nil
+		}
 	}
-	return tracks, nil
 }
 
 // plan is the map of the tracks, and of the platforms and links at a moment, north up.
@@ -139,7 +143,13 @@ func (m plan) pixel(place geo.Position) (x, y float64) {
 }
 
 func (p *picture) plan(tracks [][]geo.Position, c *scenario.Cursor, top float64) {
-	m := newPlan(tracks, top)
+	var now []geo.Position // may lie between the points of the tracks
+	for i := range tracks {
+		if place, known := c.Position(i); known {
+			now = append(now, place)
+		}
+	}
+	m := newPlan(append(slices.Clip(tracks), now), top)
 	p.printf(`<text x="%.0f" y="%.0f" font-size="14">%d platforms, links up to %g dB at %s</text>`+"\n",
 		margin, top-30, len(tracks), p.options.LimitDB, p.options.At)
 	for i, track := range tracks {

@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +86,24 @@ func TestAPictureShowsWhatTheScenarioHas(t *testing.T) {
 				t.Error("a coordinate is no number")
 			}
 		})
+	}
+}
+
+func TestEveryPlatformIsOnTheMapAtAnyMoment(t *testing.T) {
+	s := chain(t, true, false)
+	for _, at := range []time.Duration{0, 119 * time.Second, s.Duration()} {
+		svg := string(draw(t, s, picture.Options{At: at, Points: 7}))
+		places := regexp.MustCompile(`<circle cx="([-.0-9]+)" cy="([-.0-9]+)"`).FindAllStringSubmatch(svg, -1)
+		if len(places) != 4 {
+			t.Fatalf("at %s %d platforms are drawn: want 4", at, len(places))
+		}
+		for _, place := range places {
+			for _, text := range place[1:] {
+				if pixel, err := strconv.ParseFloat(text, 64); err != nil || pixel < 59.9 || pixel > 680.1 {
+					t.Errorf("at %s a platform is at pixel %s: want 60 to 680, the map", at, text)
+				}
+			}
+		}
 	}
 }
 
