@@ -397,7 +397,7 @@ func (r *captureRun) sample(ctx context.Context) (newest *runapi.CaptureSample, 
 }
 
 func newestSample(log io.Reader, capture, node string) (newest *runapi.CaptureSample, err error) {
-	_, err = eachLine(log, func(line []byte) {
+	_, err = eachLine(log, true, func(line []byte) {
 		var sample runapi.CaptureSample
 		if bytes.Contains(line, []byte(`"capture"`)) && json.Unmarshal(line, &sample) == nil && sample.Capture == capture && sample.Node == node {
 			newest = &sample

@@ -315,6 +315,24 @@ func TestFollowedLogsGoOnOverALostConnectionToTheEndOfTheRun(t *testing.T) {
 	}
 }
 
+func TestALineThatIsIncompleteYetIsFollowedToItsEnd(t *testing.T) {
+	const file = "logs/hq/broker/stdout-1.log"
+	p := newPlatform()
+	p.growing[file], p.files[file] = true, "broker up\none cl"
+	out := newArriving()
+	c := p.cluster(t, liveCluster())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.logs(context.Background(), "hq/broker", logsOptions{streams: []string{"stdout"}, tail: 1, follow: true}, newLogWriter(out, out))
+	}()
+	out.waitFor(t, "\n")
+	p.add(file, "ient\n")
+	close(p.done)
+	if err := <-ended; err != nil || out.String() != "broker up\none client\n" {
+		t.Errorf("error %v, output:\n%s", err, out.String())
+	}
+}
+
 func TestCtrlCEndsFollowedLogs(t *testing.T) {
 	p := newPlatform()
 	p.growing["logs/hq/broker/stdout-1.log"] = true

@@ -273,7 +273,7 @@ type logReader struct {
 	now     func() time.Time
 }
 
-// read shows the present content of a log, and returns its size.
+// read shows the present content of a log, and returns the size of what it has shown. A follower shows a line that is incomplete yet.
 func (r *logReader) read(ctx context.Context, source logSource) (int64, error) {
 	content, err := r.archive.File(ctx, r.uid, source.path)
 	if err != nil {
@@ -281,7 +281,7 @@ func (r *logReader) read(ctx context.Context, source logSource) (int64, error) {
 	}
 	defer content.Close()
 	var last [][]byte
-	size, err := eachLine(content, func(line []byte) {
+	size, err := eachLine(content, !r.options.follow, func(line []byte) {
 		switch {
 		case !r.recent(line):
 		case r.options.tail < 0:
@@ -308,14 +308,14 @@ func (r *logReader) recent(line []byte) bool {
 	return json.Unmarshal(line, &event) != nil || r.now().Sub(time.Unix(0, event.TimeNanoseconds)) <= r.options.since
 }
 
-// eachLine passes on complete lines, and the last one even if it is incomplete; size is the number of bytes read.
-func eachLine(content io.Reader, use func([]byte)) (size int64, err error) {
+// eachLine passes on complete lines, and perhaps an incomplete last one; size is the number of bytes passed on.
+func eachLine(content io.Reader, incomplete bool, use func([]byte)) (size int64, err error) {
 	buffered := bufio.NewReader(content)
 	for {
 		line, err := buffered.ReadBytes('\n')
-		size += int64(len(line))
-		if line = bytes.TrimSuffix(line, []byte("\n")); len(line) > 0 || err == nil {
-			use(line)
+		if err == nil || incomplete && len(line) > 0 {
+			size += int64(len(line))
+			use(bytes.TrimSuffix(line, []byte("\n")))
 		}
 		if errors.Is(err, io.EOF) {
 			return size, nil
@@ -366,7 +366,7 @@ func (r *logReader) followOne(ctx context.Context, source logSource, written boo
 	}
 	content := newFollower(ctx, r.cluster, r.uid, source.path, offset, r.writer.note)
 	defer content.Close()
-	_, err := eachLine(content, func(line []byte) {
+	_, err := eachLine(content, true, func(line []byte) {
 		if r.recent(line) {
 			r.writer.line(source, line)
 		}
