@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -21,6 +23,19 @@ func TestAFlagOfTheWrongTypeIsRefusedInPlainWords(t *testing.T) {
 		}
 		if strings.Contains(errs, "strconv") || strings.Contains(errs, "time:") {
 			t.Errorf("in Go's words: %q", errs)
+		}
+	}
+}
+
+func TestAFileThatIsNoKubeconfigIsRefusedInPlainWords(t *testing.T) {
+	for _, text := range []string{"words", "kind: [", "kind: Experiment\napiVersion: vignette.dev/v1alpha1\n"} {
+		file := filepath.Join(t.TempDir(), "config")
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, errs := vignette("status", "--kubeconfig", file)
+		if code == 0 || !strings.Contains(errs, file+" is not a kubeconfig: want") || strings.Contains(errs, "no cluster is configured") {
+			t.Errorf("%q: %d, %q: want it refused as no kubeconfig", text, code, errs)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,6 +91,9 @@ func (t *target) load() (*rest.Config, string, error) {
 	if clientcmd.IsEmptyConfig(err) {
 		err = errNotConfigured
 	}
+	if bad := notKubeconfig(rules); err != nil && bad != nil {
+		return nil, "", bad
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("no cluster is configured: %w (set KUBECONFIG or --kubeconfig; for the developer cluster: eval \"$(hack/cluster env)\")", err)
 	}
@@ -101,6 +105,20 @@ func (t *target) load() (*rest.Config, string, error) {
 		}
 	}
 	return config, namespace, nil
+}
+
+// notKubeconfig names a file that is read and is no kubeconfig, as the library's error is in Go's words.
+func notKubeconfig(rules *clientcmd.ClientConfigLoadingRules) error {
+	for _, name := range rules.GetLoadingPrecedence() {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			continue // the library's error says why, or the file is not needed
+		}
+		if _, err := clientcmd.Load(text); err != nil {
+			return fmt.Errorf("%s is not a kubeconfig: want a file such as kubectl config view --raw prints (set KUBECONFIG or --kubeconfig)", name)
+		}
+	}
+	return nil
 }
 
 func dial(config *rest.Config, namespace string) (*cluster, error) {
