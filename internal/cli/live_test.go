@@ -662,6 +662,7 @@ func TestWrongArgumentsSayWhatToType(t *testing.T) {
 		"frames of nothing":        {[]string{"capture", "hq", "wan", "--snaplen", "3"}, "--snaplen 3: want 14 to 65535 bytes"},
 		"no such stream":           {[]string{"logs", "hq", "--stream", "trace"}, `--stream "trace": want stdout, stderr, messages, agent`},
 		"output has no times":      {[]string{"logs", "hq", "--since", "1m"}, "add --stream messages or --stream agent, or use --tail"},
+		"fewer lines than none":    {[]string{"logs", "hq", "--tail", "-5"}, "--tail -5: want a number of lines, such as 20"},
 		"set without a network":    {[]string{"set"}, "vignette set needs a NETWORK"},
 		"status of two":            {[]string{"status", "a", "b"}, `"b" is too much`},
 		"two outputs":              {[]string{"results", "a", "--files", "--get", "x"}, "none of the others can be"},

@@ -111,6 +111,9 @@ func (o logsOptions) check() error {
 	if o.since < 0 {
 		return fmt.Errorf("--since %v: want a duration above zero, such as 30s", o.since)
 	}
+	if o.tail < -1 { // -1, the default, means all
+		return fmt.Errorf("--tail %d: want a number of lines, such as 20", o.tail)
+	}
 	if o.instance < 0 {
 		return fmt.Errorf("--instance %d: want the number of an instance, from 1", o.instance)
 	}

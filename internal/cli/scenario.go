@@ -79,7 +79,7 @@ func newInspect() *cobra.Command {
 		Args:              atLeastOneFile,
 		ValidArgsFunction: completeScenario,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			if err := o.check(cmd.Flags().Changed("every")); err != nil {
+			if err := o.check(cmd.Flags().Changed("every"), cmd.Flags().Changed("at")); err != nil {
 				return err
 			}
 			return withScenario(cmd.Context(), files, o.files, func(c *compiledScenario) error { return o.inspect(cmd.Context(), cmd.OutOrStdout(), c) })
@@ -99,7 +99,7 @@ func newInspect() *cobra.Command {
 }
 
 // check the options that need no scenario.
-func (o *inspectOptions) check(everyGiven bool) error {
+func (o *inspectOptions) check(everyGiven, atGiven bool) error {
 	switch {
 	case o.picture != "" && filepath.Ext(o.picture) != ".svg":
 		return fmt.Errorf("--output %s: pictures are SVG: give the file a name that ends in .svg", o.picture)
@@ -107,6 +107,8 @@ func (o *inspectOptions) check(everyGiven bool) error {
 		return fmt.Errorf("--every %s: want a time above zero, such as 1m", o.every)
 	case o.at < 0:
 		return fmt.Errorf("--at %s: want a moment of the scenario, such as 30m", o.at)
+	case atGiven && o.picture == "":
+		return fmt.Errorf("--at %s is for the picture: add --output FILE.svg", o.at)
 	case math.IsNaN(o.limitDB):
 		return errors.New("--limit NaN: want a pathloss in dB, such as 121")
 	}
@@ -130,6 +132,9 @@ func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiled
 	s := c.scenario
 	if err := o.checkEvery(s); err != nil {
 		return err
+	}
+	if o.at > s.Duration() {
+		return fmt.Errorf("--at %s: the scenario ends at %s: want no later moment", o.at, s.Duration())
 	}
 	fmt.Fprintf(out, "platforms  %d: %s\n", len(s.Platforms()), v1alpha1.PlatformRanges(s.Platforms()))
 	fmt.Fprintf(out, "duration   %s\n", s.Duration())

@@ -75,6 +75,8 @@ func TestInspectNamesWhatIsWrong(t *testing.T) {
 		"a step back":         {[]string{chainFile(t, chain), "--every", "-1s"}, "--every -1s: want a time above zero"},
 		"a step of zero":      {[]string{chainFile(t, chain), "--every", "0s"}, "--every 0s: want a time above zero"},
 		"a moment before all": {[]string{chainFile(t, chain), "--at", "-1s"}, "--at -1s: want a moment"},
+		"a moment after all":  {[]string{chainFile(t, chain), "--at", "2m", "-o", filepath.Join(t.TempDir(), "x.svg")}, "--at 2m0s: the scenario ends at 1m0s"},
+		"a moment of nothing": {[]string{chainFile(t, chain), "--at", "5s"}, "--at 5s is for the picture: add --output FILE.svg"},
 		"no limit":            {[]string{chainFile(t, chain), "--limit", "NaN"}, "--limit NaN: want a pathloss"},
 		"no file at all":      {nil, "needs at least one FILE"},
 	} {
