@@ -200,6 +200,7 @@ var (
 	inBody      = regexp.MustCompile(`^\S* in body `)
 	shouldMatch = regexp.MustCompile(`^should match '.*'$`)
 	wrongType   = regexp.MustCompile(`^must be of type (\w+): "(\w+)"$`)
+	usedRegex   = regexp.MustCompile(`, regex used for validation is '.*'\)$`)
 	tooFew      = regexp.MustCompile(`^should have at least (\d+) items$`)
 )
 
@@ -218,7 +219,8 @@ func describe(e *field.Error) string {
 	if m := tooFew.FindStringSubmatch(detail); m != nil {
 		return "needs more entries: at least " + m[1]
 	}
-	if strings.Contains(detail, "RFC 1123 subdomain must") {
+	detail = usedRegex.ReplaceAllString(detail, ")")
+	if strings.Contains(detail, "RFC 1123 subdomain must") || strings.Contains(detail, "RFC 1123 label must") {
 		detail = "must be lower-case letters, digits and hyphens, with a letter or digit first and last"
 	}
 	switch {

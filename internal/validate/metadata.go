@@ -8,6 +8,7 @@ import (
 
 	yamlv3 "gopkg.in/yaml.v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"vignette.dev/vignette/internal/wording"
 )
@@ -42,7 +43,7 @@ func (d *document) checkMetadata() (findings []Finding) {
 		findings = append(findings, Finding{File: d.file, Line: key.Line, Path: "metadata." + key.Value, Message: message})
 		delete(metadata, key.Value)
 	}
-	for _, key := range []string{"name", "generateName", "namespace"} {
+	for _, key := range []string{"name", "generateName", "namespace", "uid", "resourceVersion"} {
 		value, found := metadata[key]
 		if _, text := value.(string); text || !found || value == nil {
 			continue
@@ -53,6 +54,23 @@ func (d *document) checkMetadata() (findings []Finding) {
 	}
 	for _, list := range []string{"labels", "annotations"} {
 		findings = append(findings, d.checkTexts(metadata, node, list)...)
+	}
+	return append(findings, d.wrongMetadata(metadata)...)
+}
+
+// wrongMetadata removes and reports the values of other types than Kubernetes takes.
+func (d *document) wrongMetadata(metadata map[string]any) (findings []Finding) {
+	for _, key := range metadataKeys {
+		value, found := metadata[key]
+		if !found || runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{key: value}, &metav1.ObjectMeta{}) == nil {
+			continue
+		}
+		message := "has a value that the API server does not take: leave the field out"
+		if key == "labels" || key == "annotations" {
+			message = "must be an object with texts, such as {team: nor}"
+		}
+		findings = append(findings, d.finding("metadata."+key, message))
+		delete(metadata, key)
 	}
 	return findings
 }
