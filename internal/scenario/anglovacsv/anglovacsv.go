@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,7 +124,11 @@ func (p *parser) header(row []string) (bool, error) {
 		return false, nil
 	}
 	for i, name := range row {
-		p.column[strings.ToLower(strings.TrimSpace(name))] = i
+		name = strings.ToLower(strings.TrimSpace(name))
+		if _, twice := p.column[name]; twice && name != "d" && slices.Contains(columns, name) {
+			return false, fmt.Errorf("the column %s is there twice: want it once", name)
+		}
+		p.column[name] = i
 	}
 	for _, name := range columns {
 		if _, ok := p.column[name]; !ok && name != "d" {
@@ -190,12 +195,17 @@ func (p *parser) end(row []string, which string, at time.Duration) (int, error) 
 	last, known := p.places[platform]
 	if known && last.at == at {
 		if last.position != position {
-			return 0, fmt.Errorf("platform %d is at %v and at %v at %g s", platform, last.position, position, at.Seconds())
+			return 0, fmt.Errorf("platform %d is at %s and at %s at %g s: want one place at a time", platform, inFile(last.position), inFile(position), at.Seconds())
 		}
 		return platform, nil
 	}
 	p.places[platform] = place{at, position}
 	return platform, p.builder.Position(at, platform, position)
+}
+
+// inFile writes a position as the file does: latitude, longitude and altitude.
+func inFile(p geo.Position) string {
+	return fmt.Sprintf("%v,%v,%v", p.Latitude, p.Longitude, p.Altitude)
 }
 
 func (p *parser) pair(at time.Duration, i, j int, dB float64) error {

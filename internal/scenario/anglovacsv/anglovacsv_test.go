@@ -80,12 +80,13 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 		reason string
 	}{
 		"a column is missing":              {"ts,d,i_nem_id\n1,2,3\n", 1, "there is no column i_lat"},
+		"a column is there twice":          {strings.Replace(header, "d,", "ts,", 1) + rows, 1, "the column ts is there twice: want it once"},
 		"a row is short":                   {header + "3600,120\n", 2, "the row has 2 columns: want 11"},
 		"ten columns without names":        {"3600,100,58.17,7.95,10,101,58.171,7.95,12,98.5\n", 1, "the row has 10 columns"},
 		"a platform is 0":                  {header + strings.Replace(rows, ",100,", ",0,", 1), 2, "i_nem_id: platform"},
 		"a pathloss is no number":          {header + strings.Replace(rows, "98.5", "far", 1), 2, `pathloss is "far"`},
 		"a pair has two pathlosses":        {header + rows + "3601,1,101,58.171,7.95,12,100,58.1701,7.95,10,80\n", 5, "want one row for each pair and time"},
-		"a platform is at two places":      {header + rows + "3601,1,100,58.171,7.95,12,102,58.1701,7.95,10,80\n", 5, "platform 100 is at"},
+		"a platform is at two places":      {header + rows + "3601,1,100,58.171,7.95,12,102,58.1701,7.95,10,80\n", 5, "platform 100 is at 58.1701,7.95,10 and at 58.171,7.95,12 at 1 s: want one place"},
 		"a pair is one platform":           {header + "1,1,7,1,1,1,7,1,1,1,80\n", 2, "link to itself"},
 		"a quote is open":                  {header + "\"1,1,7\n", 2, `"`},
 		"a latitude is not on this planet": {header + "1,1,7,91,1,1,8,1,1,1,80\n", 2, "latitude is 91"},
