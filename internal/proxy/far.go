@@ -76,9 +76,12 @@ func (f *far) interrupted(r store.Record) bool {
 	if c == nil { // its deadline is past
 		return true
 	}
-	return f.finish(c, f.failure(r.ID, request.Reset, &refusal{http.StatusBadGateway, errorTerminated,
-		"The far proxy was stopped while it called the service. Whether the service acted on the request is unknown, so it is not sent again."}))
+	return f.finish(c, f.failed(r.ID, errStopped))
 }
+
+// errStopped answers a request whose call the proxy's end cut.
+var errStopped = &refusal{http.StatusBadGateway, errorTerminated,
+	"The far proxy was stopped while it called the service. Whether the service acted on the request is unknown, so it is not sent again."}
 
 func (f *far) known(id frame.ID) bool {
 	f.mu.Lock()
@@ -267,6 +270,15 @@ func (f *far) postpone(c *call, answer []byte) {
 	close(c.done)
 }
 
+// leave leaves a request to the next process, if this one ends.
+func (f *far) leave(c *call) bool {
+	if f.ctx.Err() == nil {
+		return false
+	}
+	f.postpone(c, f.encode(frame.Frame{Kind: frame.Busy, ID: c.record.ID, Text: "the far proxy ends"}))
+	return true
+}
+
 // run calls the service. It calls received once, unless the request is postponed: then it arrives again.
 func (f *far) run(c *call, in frame.Frame, received func()) {
 	ctx, cancel := context.WithDeadline(f.ctx, in.Deadline)
@@ -275,12 +287,18 @@ func (f *far) run(c *call, in frame.Frame, received func()) {
 	case f.running <- struct{}{}:
 		defer func() { <-f.running }()
 	case <-ctx.Done():
+		if f.leave(c) {
+			return
+		}
 		received()
 		f.finish(c, f.failure(in.ID, request.Timeout, &refusal{http.StatusGatewayTimeout, errorLimit, "The far proxy was busy until the request's deadline. It was not run."}))
 		return
 	}
 	s, err := dialService(ctx, in.Content)
 	if err != nil {
+		if f.leave(c) {
+			return
+		}
 		received()
 		f.metrics.requests.WithLabelValues(outcomeUnavailable).Inc()
 		f.finish(c, f.failed(in.ID, err))
@@ -303,8 +321,13 @@ func (f *far) run(c *call, in frame.Frame, received func()) {
 	atStep(stepStarted)
 	content, err := s.call(f.config.Limits.BodyBytes)
 	atStep(stepResponded)
-	if err == nil {
+	switch {
+	case err == nil:
 		f.log.record(time.Now(), messagelog.Processed, in.ID, len(content), "")
+	case s.request.Safe() && f.leave(c):
+		return
+	case f.ctx.Err() != nil:
+		err = errStopped
 	}
 	if f.finish(c, f.outcome(in.ID, content, err)) { // else it keeps the next process from running the request again
 		f.store.Remove(started)
