@@ -406,6 +406,21 @@ func TestNearProxiesOfOneFarProxyMayHaveClientsWithTheSameKey(t *testing.T) {
 	postKeyed(t, other, "127.0.0.1", service.URL, "two")
 }
 
+func TestManyNearProxiesShareAFarProxyWithTheirIdleConnections(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, far *proxyconfig.Config) { near.Limits.Concurrent, far.Limits.Concurrent = 1, 1 }).start()
+	service := newCounter(t)
+	for i := range 9 {
+		other := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) {
+			near.Instance, near.Near.Peer, near.Near.DeadlineSeconds = fmt.Sprintf("n%d/near", i), p.link.address, 5
+		})
+		other.run(other.near)
+		if status, answer, err := post(other.client(), service.URL, fmt.Sprint(i)); err != nil || status != 200 {
+			t.Fatalf("near proxy %d: %d %q, %v; want a response", i+1, status, answer, err)
+		}
+	}
+}
+
 func TestAFullQueueRefusesBeforeItAccepts(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, proxyconfig.ProtocolHTTP, func(near, _ *proxyconfig.Config) { near.Limits.Requests = 3 })

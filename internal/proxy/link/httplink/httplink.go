@@ -31,6 +31,9 @@ const path = "/"
 // contentType of frames.
 const contentType = "application/octet-stream"
 
+// maxConnections of a far proxy. Each of its near proxies keeps some idle.
+const maxConnections = 10_000
+
 type sender struct {
 	client *http.Client
 	url    string
@@ -107,8 +110,7 @@ func Listen(ctx context.Context, setup link.Setup, handle link.Handler) error {
 	server := &http.Server{Handler: serve(setup, handle), ReadHeaderTimeout: time.Minute, ErrorLog: log.New(io.Discard, "", 0)}
 	context.AfterFunc(ctx, func() { server.Close() })
 	go func() {
-		// A peer that was cut off may leave connections behind until their silence is noticed: there is room for as many again.
-		if err := server.Serve(netutil.LimitListener(listener, 4*setup.Config.Limits.Concurrent)); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.Serve(netutil.LimitListener(listener, maxConnections)); !errors.Is(err, http.ErrServerClosed) {
 			setup.Warn("the far proxy's port fails: " + link.Failure(err).Error())
 		}
 	}()
@@ -117,11 +119,15 @@ func Listen(ctx context.Context, setup link.Setup, handle link.Handler) error {
 
 func serve(setup link.Setup, handle link.Handler) http.HandlerFunc {
 	limit := setup.FrameLimit()
+	// A peer that was cut off may leave requests behind until their silence is noticed: there is room for as many again.
+	room := make(chan struct{}, 4*setup.Config.Limits.Concurrent)
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost || r.Header.Get("Content-Type") != contentType {
 			http.Error(w, "Here a far proxy listens for its near proxy. HTTP clients want the near proxy's address.", http.StatusMethodNotAllowed)
 			return
 		}
+		room <- struct{}{}
+		defer func() { <-room }()
 		frame, err := io.ReadAll(http.MaxBytesReader(w, r.Body, int64(limit)))
 		if err != nil {
 			http.Error(w, "The frame is not whole, or too large.", http.StatusBadRequest)
