@@ -112,7 +112,11 @@ func (w *window) put(topic string, payload []byte) {
 }
 
 // wake checks again whether there is a connection.
-func (w *window) wake() { w.changed.Broadcast() }
+func (w *window) wake() {
+	w.mu.Lock() // run may be between its look and its wait
+	defer w.mu.Unlock()
+	w.changed.Broadcast()
+}
 
 // run passes messages to the library, one after the other, until end.
 func (w *window) run(open func() bool, publish func(held)) {
