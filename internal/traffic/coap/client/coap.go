@@ -1,5 +1,5 @@
 // Package client is CoAP over UDP (RFC 7252) and over TCP (RFC 8323), client and server in one. It has transfer in blocks
-// (RFC 7959), observation (RFC 7641), multicast (RFC 7390) and requests without a response (RFC 7967).
+// (RFC 7959), multicast (RFC 7390) and requests without a response (RFC 7967).
 package client
 
 import (
