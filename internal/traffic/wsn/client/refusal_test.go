@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -65,5 +67,50 @@ func TestABacklogDoesNotKeepASubscriptionFromBeingRenewed(t *testing.T) {
 	eventually(t, "renewal", renewed.Load)
 	if _, more := c.first(); !more {
 		t.Error("the subscription is renewed after the backlog; want it during the backlog")
+	}
+}
+
+func TestABrokerThatIsRestartedDuringABacklogIsSubscribedToAgain(t *testing.T) {
+	t.Parallel()
+	var behind atomic.Value // the broker's address
+	restart := func() {
+		at := address(t)
+		startBroker(t, at, wsn.BrokerConfig{})
+		behind.Store(at)
+	}
+	restart()
+	var restarting atomic.Bool
+	front := httptest.NewServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: behind.Load().(string)}) },
+		ModifyResponse: func(r *http.Response) error {
+			if r.StatusCode == http.StatusAccepted && restarting.CompareAndSwap(true, false) {
+				restart()
+				r.Header.Set("Connection", "close")
+			}
+			return nil
+		},
+	})
+	t.Cleanup(front.Close)
+	config := subscriber(strings.TrimPrefix(front.URL, "http://"), "/NOR/#")
+	config.Protocol, config.Instance, config.Publish = "ws-notification", "prt/bft", &trafficconfig.Publish{}
+	l := &journal{}
+	c, err := open(transport.Setup{Config: config, ClientID: "x", Warn: func(text string) { t.Log(text) }}, l.events(), time.Hour) // no renewal in time
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close(t.Context()) })
+	eventually(t, "connection", l.isUp)
+	for i := range 6 {
+		time.Sleep(shortest + 100*time.Millisecond)
+		restarting.Store(true)
+		for range 10 {
+			publish(t, c, "/PRT/x", "text")
+		}
+		eventually(t, "the backlog's end", func() bool { _, more := c.first(); return !more })
+		p, _ := startClient(t, publisher(behind.Load().(string), 1))
+		eventually(t, fmt.Sprintf("a message after restart %d", i+1), func() bool {
+			publish(t, p, "/NOR/x", fmt.Sprint(i))
+			return slices.Contains(l.got(), fmt.Sprintf("/NOR/x %d", i))
+		})
 	}
 }

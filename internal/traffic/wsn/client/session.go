@@ -142,11 +142,7 @@ func (s *session) serve(ctx context.Context, failed <-chan error) error {
 				return err
 			}
 		case <-s.conn.Closed():
-			// The connection was probably idle for too long. A broker that was restarted does not know the subscription.
-			if err := s.reconnect(ctx); err != nil {
-				return err
-			}
-			if err := s.ensureSubscribed(ctx); err != nil {
+			if err := s.rejoin(ctx); err != nil {
 				return err
 			}
 		}
@@ -155,6 +151,14 @@ func (s *session) serve(ctx context.Context, failed <-chan error) error {
 
 // shortest is how long a connection lasts at least at a working broker.
 const shortest = time.Second
+
+// rejoin follows a connection that was probably idle for too long. A broker that was restarted does not know the subscription.
+func (s *session) rejoin(ctx context.Context) error {
+	if err := s.reconnect(ctx); err != nil {
+		return err
+	}
+	return s.ensureSubscribed(ctx)
+}
 
 // reconnect to the same broker, without a pause.
 func (s *session) reconnect(ctx context.Context) error {
@@ -200,9 +204,7 @@ func (s *session) publish(ctx context.Context, m outgoing) error {
 	}
 	select {
 	case <-s.conn.Closed():
-		if err := s.reconnect(ctx); err != nil {
-			return err
-		}
+		return s.rejoin(ctx) // the message still waits
 	default:
 	}
 	response, err := s.conn.Post(ctx, request)
