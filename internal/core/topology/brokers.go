@@ -183,10 +183,27 @@ func (t references) checkApp(app v1alpha1.App, node Node, path *field.Path) (err
 	if app.Mosquitto == nil {
 		return errs
 	}
+	return append(errs, t.checkBridges(app, node, path.Child("mosquitto", "bridges"))...)
+}
+
+// checkBridges finds bridges with which Mosquitto would not start.
+func (t references) checkBridges(app v1alpha1.App, node Node, path *field.Path) (errs field.ErrorList) {
+	others := map[string]string{}
 	for j, bridge := range app.Mosquitto.Bridges {
-		at := path.Child("mosquitto", "bridges").Index(j).Child("to")
-		if _, err := t.BridgePeer(node, bridge); err != nil {
-			errs = append(errs, field.Invalid(at, bridge.To, err.Error()))
+		at := path.Index(j)
+		peer, err := t.BridgePeer(node, bridge)
+		switch {
+		case err != nil:
+			errs = append(errs, field.Invalid(at.Child("to"), bridge.To, err.Error()))
+		case others[peer.Name] != "":
+			errs = append(errs, field.Invalid(at.Child("to"), bridge.To, fmt.Sprintf("is the broker on node %s, to which the bridge to %s goes already: write one bridge with the topics of both",
+				peer.Name, others[peer.Name])))
+		}
+		others[peer.Name] = bridge.To
+		for k, topic := range bridge.Topics {
+			if topic.Filter == `""` {
+				errs = append(errs, field.Invalid(at.Child("topics").Index(k).Child("filter"), topic.Filter, "means no topic to Mosquitto: want a filter such as #, without the quotes"))
+			}
 		}
 	}
 	return errs

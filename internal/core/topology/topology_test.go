@@ -128,6 +128,17 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 			s.Apps = append(s.Apps, v1alpha1.App{Name: "rabbit", RabbitMQ: &v1alpha1.RabbitMQ{}})
 			s.Nodes[1].Apps, s.Apps[0].Mosquitto.Bridges = append(s.Nodes[1].Apps, "rabbit"), []v1alpha1.Bridge{{To: "rabbit"}}
 		}, `spec.apps[0].mosquitto.bridges[0].to: Invalid value: "rabbit": app "rabbit" is RabbitMQ, which sends a bridge its own messages back: join the two by a mediator`},
+		"two bridges to the same broker": {func(s *v1alpha1.ExperimentSpec) {
+			s.Nodes[1].Count, s.Nodes[1].Apps = nil, append(s.Nodes[1].Apps, "far")
+			s.Apps = append(s.Apps, v1alpha1.App{Name: "far", Mosquitto: &v1alpha1.Mosquitto{}})
+			s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "far", Topics: []v1alpha1.BridgeTopic{{Filter: "a", Direction: "out"}}},
+				{To: "veh/far", Topics: []v1alpha1.BridgeTopic{{Filter: "b", Direction: "in"}}}}
+		}, `spec.apps[0].mosquitto.bridges[1].to: Invalid value: "veh/far": is the broker on node veh, to which the bridge to far goes already: write one bridge with the topics of both`},
+		"a bridge's filter of two quotes": {func(s *v1alpha1.ExperimentSpec) {
+			s.Nodes[1].Count, s.Nodes[1].Apps = nil, append(s.Nodes[1].Apps, "far")
+			s.Apps = append(s.Apps, v1alpha1.App{Name: "far", Mosquitto: &v1alpha1.Mosquitto{}})
+			s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "far", Topics: []v1alpha1.BridgeTopic{{Filter: `""`}}}}
+		}, `spec.apps[0].mosquitto.bridges[0].topics[0].filter: Invalid value: "\"\"": means no topic to Mosquitto: want a filter such as #, without the quotes`},
 		"a bridge to itself": {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Mosquitto.Bridges = []v1alpha1.Bridge{{To: "hq/broker"}} }, "bridge of the broker on node hq to itself"},
 	}
 	for name, c := range cases {
