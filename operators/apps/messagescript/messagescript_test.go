@@ -45,8 +45,9 @@ func TestScriptsAreReadFromTablesAndLists(t *testing.T) {
 		{At: "1m", From: "b", To: "all", Type: "ALERT", Text: "contact", Bytes: 300},
 	}
 	for key, text := range map[string]string{
-		"m.csv":  "at,from,to,type,text,bytes\n# the first\n5s,a,b,,\"move, now\",\n1m, b, all, ALERT, contact, 300\n",
-		"m.yaml": "- {at: 5s, from: a, to: b, text: \"move, now\"}\n- {at: 1m, from: b, to: all, type: ALERT, text: contact, bytes: 300}\n",
+		"m.csv":                "at,from,to,type,text,bytes\n# the first\n5s,a,b,,\"move, now\",\n1m, b, all, ALERT, contact, 300\n",
+		"by-a-spreadsheet.csv": "\ufeffat,from,to,type,text,bytes\r\n5s,a,b,,\"move, now\",\r\n1m,b,all,ALERT,contact,300\r\n",
+		"m.yaml":               "- {at: 5s, from: a, to: b, text: \"move, now\"}\n- {at: 1m, from: b, to: all, type: ALERT, text: contact, bytes: 300}\n",
 	} {
 		got, err := Parse(key, text)
 		if err != nil {
