@@ -8,7 +8,7 @@ import (
 )
 
 // Content in an element of a message, and back, byte by byte. A standalone XML element goes in unchanged;
-// other text becomes the text of an element in vignette's namespace.
+// other text becomes the text of an element in vignette's namespace, unless base64 is shorter.
 // Anything else becomes such an element in base64.
 
 // nsContent has the name of the service that it was made for first.
@@ -24,11 +24,9 @@ func Embed(content []byte) []byte {
 
 // Wrap returns an element of vignette's namespace for any content. The attributes are names, each followed by its value.
 func Wrap(content []byte, attributes ...string) []byte {
-	// Implementations change text of white space alone.
-	name, text := "Text", string(content)
-	if IsXMLText(text) && strings.TrimSpace(text) != "" {
-		text = textEscaper.Replace(text)
-	} else {
+	// Implementations change text of white space alone. Limits of payloads count on base64's size at most.
+	name, text := "Text", textEscaper.Replace(string(content))
+	if !IsXMLText(string(content)) || strings.TrimSpace(text) == "" || len(text) > base64.StdEncoding.EncodedLen(len(content)) {
 		name, text = "Base64", base64.StdEncoding.EncodeToString(content)
 	}
 	var declared strings.Builder

@@ -52,6 +52,19 @@ func TestAnOpaqueElementHasAnyNumberOfElements(t *testing.T) {
 	}
 }
 
+func TestContentInAnEnvelopeGrowsByAThirdAtMost(t *testing.T) {
+	for name, content := range map[string]string{"text with a few signs": strings.Repeat("position & time, ", 100), "signs alone": strings.Repeat("<&>", 1000), "bytes": strings.Repeat("\x00", 3000)} {
+		element := Embed([]byte(content))
+		if most := len(content)*4/3 + 100; len(element) > most {
+			t.Errorf("%s: %d bytes take %d; want %d at most", name, len(content), len(element), most)
+		}
+		parsed, err := Extract(element)
+		if err != nil || string(parsed) != content {
+			t.Errorf("%s: came back as %.40q, %v", name, parsed, err)
+		}
+	}
+}
+
 func TestWrappedContentKeepsItsAttributes(t *testing.T) {
 	for _, content := range [][]byte{[]byte(`{"a": "<&>"}`), {0, 1, 0xff}, []byte("<a/>"), {}, []byte(" ")} {
 		element := Wrap(content, "contentType", `a/b; c="d"`)
