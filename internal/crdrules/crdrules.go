@@ -5,7 +5,8 @@
 // A message starts with the path of its field, with list entries by their names, so that people and `vignette validate` find it.
 // In the cluster a message names only the first problem: the API server's cost estimate assumes that joined strings are endless.
 //
-// The rules use the cidr library and two-variable comprehensions: Kubernetes 1.32 or later.
+// The rules use the cidr library and two-variable comprehensions. An API server takes no new rule that the version
+// before it would not know: Kubernetes 1.33 or later.
 package crdrules
 
 import (

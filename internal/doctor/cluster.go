@@ -103,7 +103,7 @@ const (
 
 // minKubernetes is required by the rules of the definitions; minKernel is the oldest kernel with long-term support.
 var (
-	minKubernetes = version.MustParseGeneric("1.32")
+	minKubernetes = version.MustParseGeneric("1.33")
 	minKernel     = version.MustParseGeneric("5.4")
 )
 

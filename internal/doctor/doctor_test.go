@@ -79,7 +79,7 @@ func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 		found, remedy string
 	}{
 		"no cluster":              {func(c *Cluster) { c.Unreachable = "connection refused" }, "API server", Missing, true, "connection refused", "vignette doctor --local"},
-		"an old Kubernetes":       {func(c *Cluster) { c.Version = "v1.30.2" }, "Kubernetes", Missing, true, "v1.30.2", "upgrade to 1.32 or newer"},
+		"an old Kubernetes":       {func(c *Cluster) { c.Version = "v1.32.2" }, "Kubernetes", Missing, true, "v1.32.2", "upgrade to 1.33 or newer"},
 		"no host":                 {func(c *Cluster) { c.Hosts.Value[0].Ready, c.Hosts.Value[1].OS = false, "windows" }, "hosts", Missing, true, "0 of 2", "kubectl get nodes"},
 		"a host that is down":     {func(c *Cluster) { c.Hosts.Value[0].Ready = false }, "hosts", Warning, false, "1 of 2", "not ready: h1"},
 		"an old kernel":           {func(c *Cluster) { c.Hosts.Value[1].Kernel = "4.19.0-1" }, "kernels", Warning, false, "4.19.0-1, 6.1.0", "before 5.4: h2"},
