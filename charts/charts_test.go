@@ -96,7 +96,7 @@ func TestOneOperatorWorksAtATime(t *testing.T) {
 	for replicas, want := range map[string]struct {
 		strategy appsv1.DeploymentStrategyType
 		election string
-	}{"1": {appsv1.RecreateDeploymentStrategyType, "--leader-elect=false"}, "2": {"", "--leader-elect=true"}} {
+	}{"1": {appsv1.RecreateDeploymentStrategyType, "--leader-elect=false"}, "2": {appsv1.RollingUpdateDeploymentStrategyType, "--leader-elect=true"}} {
 		operator := deployment(t, "vignette-operator", render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "operator.replicas="+replicas))
 		if got := operator.Spec.Strategy.Type; got != want.strategy {
 			t.Errorf("%s replicas have the strategy %q, want %q", replicas, got, want.strategy)

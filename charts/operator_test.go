@@ -12,7 +12,11 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/internal/testkube"
 )
 
 // marker of a right beside the code that needs it.
@@ -62,6 +66,27 @@ func rightsOfTheCode(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	return rights
+}
+
+// TestOneOperatorMayFollowSeveral: by a server-side apply, as Argo CD's, what Kubernetes had filled in for several stays.
+func TestOneOperatorMayFollowSeveral(t *testing.T) {
+	api, err := client.New(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, replicas := range []string{"2", "1"} {
+		made := render(t, "vignette", "vignette", "-n", "default", "-s", "templates/operator.yaml", "--set", "operator.replicas="+replicas)
+		for document := range strings.SplitSeq(made, "\n---\n") {
+			object := &unstructured.Unstructured{}
+			if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil || object.GetKind() != "Deployment" {
+				continue
+			}
+			object.SetNamespace("default")
+			if err := api.Patch(t.Context(), object, client.Apply, client.FieldOwner("test")); err != nil { //nolint:staticcheck // it is a manifest
+				t.Errorf("%s replicas: %v", replicas, err)
+			}
+		}
+	}
 }
 
 func TestTheOperatorHasTheRightsThatItsCodeNeeds(t *testing.T) {
