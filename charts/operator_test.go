@@ -112,3 +112,27 @@ func TestTheOperatorHasTheRightsThatItsCodeNeeds(t *testing.T) {
 		}
 	}
 }
+
+// TestAnInstallStartsWhatHasChanged: the tag of a developer's images stays the same, so the digest has each program of the platform's own pods.
+func TestAnInstallStartsWhatHasChanged(t *testing.T) {
+	install, err := os.ReadFile("../hack/install")
+	if err != nil {
+		t.Fatal(err)
+	}
+	digested, _, _ := strings.Cut(string(install), "sha256sum")
+	for _, image := range []string{"operator", "server", "console", "radiod"} {
+		dockerfile, err := os.ReadFile("../images/" + image + "/Dockerfile")
+		if err != nil {
+			t.Fatal(err)
+		}
+		programs := regexp.MustCompile(`\bbin/\w+`).FindAllString(strings.Join(regexp.MustCompile(`(?m)^COPY bin/.*$`).FindAllString(string(dockerfile), -1), "\n"), -1)
+		if len(programs) == 0 {
+			t.Errorf("image %s has no program", image)
+		}
+		for _, program := range programs {
+			if !strings.Contains(digested, program+" ") {
+				t.Errorf("the digest of hack/install has no %s", program)
+			}
+		}
+	}
+}
