@@ -207,13 +207,13 @@ func TestCRDsAreUpgradedByACommandThatHelmDoesNotBlock(t *testing.T) {
 }
 
 func TestTheNotesSayWhatIsMissing(t *testing.T) {
-	all := []string{"--api-versions", "argoproj.io/v1alpha1", "--api-versions", "k8s.cni.cncf.io/v1", "--api-versions", "kubevirt.io/v1"}
+	all := []string{"--api-versions", "k8s.cni.cncf.io/v1", "--api-versions", "kubevirt.io/v1"}
 	for name, c := range map[string]struct {
 		chart     string
 		arguments []string
 		want, not string
 	}{
-		"an empty cluster":    {"vignette", nil, "MISSING: Argo Workflows", "WARNING"},
+		"an empty cluster":    {"vignette", nil, "MISSING: Multus", "WARNING"},
 		"a complete cluster":  {"vignette", all, "vignette results -n team-a quickstart", "MISSING"},
 		"no network policies": {"vignette", append([]string{"--set", "networkPolicies.create=false"}, all...), "Its metrics want a token all the same", "MISSING"},
 		"nobody may run":      {"vignette-team", nil, "Nobody was given a right", ""},
