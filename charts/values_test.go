@@ -33,7 +33,7 @@ func TestValuesAreAccepted(t *testing.T) {
 		"durations of Go":              {"vignette", "{operator: {startLead: 1m30s, provisioningDeadline: 0.5h}, server: {retention: 720h}}"},
 		"a second as milliseconds":     {"vignette", "operator: {startLead: 1000ms}"},
 		"a part of a minute":           {"vignette", "operator: {startLead: 0.5m}"},
-		"cluster ranges of both kinds": {"vignette", "operator: {clusterCIDRs: [10.0.0.0/8, 'fd00::/64']}"},
+		"cluster ranges of both kinds": {"vignette", "operator: {clusterCIDRs: [10.0.0.0/8, 192.168.255.1/32, 'fd00::/64', '::ffff:10.0.0.0/128']}"},
 		"processors as numbers":        {"vignette", "radiod: {resources: {requests: {cpu: 0.5, memory: 64Mi}, limits: {hugepages-2Mi: 4Mi}}}"},
 		"a switch taken off":           {"vignette", "networkPolicies: {create: false}"},
 		"values of a parent chart":     {"vignette", "global: {anything: [goes]}"},
@@ -88,6 +88,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"experimenters=nor":                {"vignette-team", "experimenters"},
 		"quota.pods=many":                  {"vignette-team", "quota"},
 		"networkPolicy.dnsPorts[0]=0":      {"vignette-team", "dnsPorts"},
+		"images.vernemq=":                  {"vignette", "vernemq"},
 		"networkPolicy.metricFrom[0].x=":   {"vignette-team", "metricFrom"},
 	} {
 		t.Run(set, func(t *testing.T) {
@@ -96,6 +97,22 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 				t.Errorf("%v\n%s\nwant the schema to refuse %s", err, out, c.want)
 			}
 		})
+	}
+}
+
+// TestRangesThatAreNoneAreRefused: the operator would not start with them.
+func TestRangesThatAreNoneAreRefused(t *testing.T) {
+	for _, text := range []string{"10.0.0.0/33", "10.0.0.256/8", "10.0/8", "fd00::/129"} {
+		if out, err := rendered(t, "vignette", "--set", "operator.clusterCIDRs[0]="+text); err == nil || !strings.Contains(out, "clusterCIDRs") {
+			t.Errorf("%s: %v\n%s", text, err, out)
+		}
+	}
+}
+
+// TestANameserverWithoutPortsIsRefused: a policy without ports lets nodes reach all of them.
+func TestANameserverWithoutPortsIsRefused(t *testing.T) {
+	if out, err := rendered(t, "vignette-team", "--set-json", "networkPolicy.dnsPorts=[]"); err == nil || !strings.Contains(out, "dnsPorts") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }
 
