@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"vignette.dev/vignette/internal/utf8text"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -44,7 +45,7 @@ var columns = []string{"at", "from", "to", "type", "text", "bytes"}
 
 // parseCSV reads a table whose first row names its columns. Type, text and bytes may be missing.
 func parseCSV(text string) (messages []v1alpha1.ScriptedMessage, err error) {
-	r := csv.NewReader(strings.NewReader(strings.TrimPrefix(text, "\ufeff"))) // with which spreadsheets mark UTF-8
+	r := csv.NewReader(utf8text.NewReader(strings.NewReader(text)))
 	r.Comment, r.TrimLeadingSpace = '#', true
 	header, err := r.Read()
 	if errors.Is(err, io.EOF) {
