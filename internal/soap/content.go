@@ -24,9 +24,13 @@ func Embed(content []byte) []byte {
 
 // Wrap returns an element of vignette's namespace for any content. The attributes are names, each followed by its value.
 func Wrap(content []byte, attributes ...string) []byte {
-	// Implementations change text of white space alone. Limits of payloads count on base64's size at most.
-	name, text := "Text", textEscaper.Replace(string(content))
-	if !IsXMLText(string(content)) || strings.TrimSpace(text) == "" || len(text) > base64.StdEncoding.EncodedLen(len(content)) {
+	// Implementations change text of white space alone. Limits of payloads allow for the size of base64, not for more.
+	name, text := "Text", string(content)
+	isText := IsXMLText(text) && strings.TrimSpace(text) != ""
+	if isText {
+		text = textEscaper.Replace(text)
+	}
+	if !isText || len(text) > base64.StdEncoding.EncodedLen(len(content)) {
 		name, text = "Base64", base64.StdEncoding.EncodeToString(content)
 	}
 	var declared strings.Builder
