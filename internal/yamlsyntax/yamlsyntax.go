@@ -117,7 +117,7 @@ func problemLine(text []byte, err error) int {
 	}
 	if said > 0 && slices.ContainsFunc(scannerProblems, func(p string) bool { return strings.Contains(err.Error(), p) }) {
 		if strings.Contains(err.Error(), "found unexpected") && !strings.ContainsAny(Line(text, said), `"'`) {
-			return 1 // of a quote in the first line the library names the end
+			return 1 // the library names the last line, not the first, where such a quote begins
 		}
 		return said
 	}

@@ -222,7 +222,8 @@ func checkAdaptation(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// checkVersion refuses a version of MQTT for other protocols. The default is not seen, as every client has it.
+// checkVersion refuses a version of MQTT for other protocols. Admission gives every client the default, 3.1.1, so
+// that one is always taken.
 func checkVersion(protocol v1alpha1.Protocol, version v1alpha1.MQTTVersion, path *field.Path) field.ErrorList {
 	if version != "5" || trafficconfig.ProtocolOf(protocol).Versions {
 		return nil
