@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +14,13 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// The largest accepted differences between the engines: of the medians of delay, and of the delivered share.
+// The largest accepted differences between the engines, beside what the verdicts say that lateness may have changed: of the medians of
+// delay, and of the delivered share.
 const (
 	engineDelayShare = 0.05
 	engineDelivered  = 1.0 // percentage points
+	// engineUnknown is how much of a delivered share lateness may have changed in a run that says something of its engine.
+	engineUnknown = 3.0 // percentage points
 )
 
 // engineModels are the models of both engines.
@@ -55,15 +57,41 @@ func TestEMANEAndTheNativeEngineDeliverTheSame(t *testing.T) {
 			if native.DelaySeconds == nil || byEMANE.DelaySeconds == nil {
 				t.Fatalf("delays %+v and %+v: want some by both engines", native.DelaySeconds, byEMANE.DelaySeconds)
 			}
-			medians, delivered := byEMANE.DelaySeconds.Median/native.DelaySeconds.Median-1, deliveredPercent(byEMANE)-deliveredPercent(native)
-			t.Logf("median delay: native %.2f ms, EMANE %.2f ms (%+.1f %%); delivered: native %.2f %%, EMANE %.2f %% (%+.2f points)",
-				1000*native.DelaySeconds.Median, 1000*byEMANE.DelaySeconds.Median, 100*medians, deliveredPercent(native), deliveredPercent(byEMANE), delivered)
-			if math.Abs(medians) > engineDelayShare || math.Abs(delivered) > engineDelivered {
+			wantDelivered, gotDelivered := possibleDelivered(native), possibleDelivered(byEMANE)
+			wantMedian, gotMedian := possibleMedian(native), possibleMedian(byEMANE)
+			t.Logf("median delay: native %.2f ms, EMANE %.2f ms; delivered: native %.2f %%, EMANE %.2f %%; without lateness %.2f to %.2f %% and %.2f to %.2f %%",
+				1000*native.DelaySeconds.Median, 1000*byEMANE.DelaySeconds.Median, deliveredPercent(native), deliveredPercent(byEMANE),
+				wantDelivered.Low, wantDelivered.High, gotDelivered.Low, gotDelivered.High)
+			if unknown := max(wantDelivered.High-wantDelivered.Low, gotDelivered.High-gotDelivered.Low); unknown > engineUnknown {
+				t.Skipf("the machine is too busy: lateness may have changed a delivered share by %.2f points", unknown)
+			}
+			if apart(wantMedian, gotMedian) > engineDelayShare*native.DelaySeconds.Median || apart(wantDelivered, gotDelivered) > engineDelivered {
 				t.Errorf("the engines differ by more than %.0f %% of the median or %.0f point", 100*engineDelayShare, engineDelivered)
 			}
 		})
 	}
 }
+
+// possibleDelivered returns the shares that may have been delivered without lateness, in percent.
+func possibleDelivered(g runapi.GroupResult) runapi.Interval {
+	if g.Bounds == nil || g.Bounds.DeliveredPercent == nil {
+		return runapi.Interval{Low: deliveredPercent(g), High: deliveredPercent(g)}
+	}
+	return *g.Bounds.DeliveredPercent
+}
+
+// possibleMedian returns the medians that the delay may have had without lateness, in seconds.
+func possibleMedian(g runapi.GroupResult) runapi.Interval {
+	if g.Bounds != nil {
+		if median, ok := g.Bounds.DelaySeconds["median"]; ok {
+			return median
+		}
+	}
+	return runapi.Interval{Low: g.DelaySeconds.Median, High: g.DelaySeconds.Median}
+}
+
+// apart returns the distance between two intervals, 0 if they overlap.
+func apart(a, b runapi.Interval) float64 { return max(a.Low-b.High, b.Low-a.High, 0) }
 
 // underEngine returns the messages over the radio between four nodes that broadcast, of which one is out of reach for a while.
 func underEngine(t *testing.T, namespace string, model func(*v1alpha1.Network), engine v1alpha1.Engine) runapi.GroupResult {
