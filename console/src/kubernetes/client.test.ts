@@ -44,6 +44,20 @@ test("a right that is missing is no login that ended", async () => {
   end();
 });
 
+test("what the API server finds invalid is told by field, without its patterns and the name of an object that was not made", async () => {
+  const limit = "Invalid value: \"64MB\": spec.limit in body should match '^(\\+|-)?([0-9]+)(([KMGTPE]i)|[numkMGTPE])?$'";
+  const duration = 'Invalid value: "string": must be a duration with its unit';
+  const level = 'Invalid value: "string": spec.level in body must be of type integer: "string"';
+  const rest = "Invalid value: null: some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+  const causes = Object.entries({ "spec.limit": limit, "spec.duration": duration, "spec.level": level, "<nil>": rest }).map(([field, message]) => ({ field, message }));
+  answer(422, JSON.stringify({ message: `Capture.vignette.dev "amber-lzk4t" is invalid: [spec.limit: ${limit}, spec.duration: ${duration}]`, reason: "Invalid", details: { causes } }));
+  const words = { "spec.limit": "must be an amount such as 2, 500m or 1Gi", "spec.duration": "must be a duration with its unit", "spec.level": "must be of type integer, not string" };
+  expect(await refusal(askJSON("/k8s/apis/vignette.dev/v1alpha1/captures"))).toMatchObject({
+    message: Object.entries(words).map(([field, message]) => `${field}: ${message}`).join("; "),
+    causes: Object.entries(words).map(([field, message]) => ({ field, message })),
+  });
+});
+
 test("an answer that is no JSON is told in words for people", async () => {
   answer(200, "<html>Please log in</html>");
   const reason = await refusal(askJSON("/k8s/api/v1/pods"));

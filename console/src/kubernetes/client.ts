@@ -89,8 +89,9 @@ async function refusalOf(answer: Response): Promise<Refusal> {
     const body = JSON.parse(text) as { message?: unknown; error?: unknown; reason?: unknown; login?: unknown; details?: { causes?: Partial<Cause>[] } };
     const message = body.message ?? body.error;
     if (typeof message === "string") {
-      const causes = (body.details?.causes ?? []).map(({ field = "", message = "" }) => ({ field, message: plain(message) }));
-      return new Refusal(answer.status, message, wordOf(body.reason), causes, wordOf(body.login));
+      const causes = (body.details?.causes ?? []).map(({ field = "", message = "" }) => ({ field, message: plain(message) })).filter(({ field }) => field !== nowhere);
+      const words = body.reason === "Invalid" && causes.length > 0 ? causes.map(({ field, message }) => `${field}: ${message}`).join("; ") : message;
+      return new Refusal(answer.status, words, wordOf(body.reason), causes, wordOf(body.login));
     }
   } catch {
     // not JSON: a proxy between may have answered
@@ -102,9 +103,15 @@ function wordOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** plain leaves out what the API server writes before the words of a rule. */
+/** nowhere is the field of the remark that further rules were not checked. */
+const nowhere = "<nil>";
+
+/** plain leaves out what the API server writes before the words of a rule. Only amounts have a pattern, as in internal/validate. */
 function plain(message: string): string {
-  return message.replace(/^(Invalid|Unsupported|Duplicate) value: .*?: (\S+ in body )?/, "");
+  return message
+    .replace(/^(Invalid|Unsupported|Duplicate) value: .*?: (\S+ in body )?/, "")
+    .replace(/^should match '.*'$/, "must be an amount such as 2, 500m or 1Gi")
+    .replace(/^must be of type (\w+): "(\w+)"$/, "must be of type $1, not $2");
 }
 
 export async function askJSON<T>(path: string, init: RequestInit = {}): Promise<T> {
