@@ -65,6 +65,13 @@ test("an answer that is no JSON is told in words for people", async () => {
   expect(String(reason)).toMatch(/not from the console's server/);
 });
 
+test("the page that a proxy shows for a console that is away is told by its status, not by its source", async () => {
+  answer(502, "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body><center>nginx</center></body></html>");
+  expect(await refusal(ask("/k8s/api/v1/pods"))).toEqual(new Refusal(502, "The server answered 502."));
+  answer(503, "no healthy upstream");
+  expect(await refusal(ask("/k8s/api/v1/pods"))).toEqual(new Refusal(503, "no healthy upstream"));
+});
+
 test("a connection that ends within an answer is told in words for people", async () => {
   expect(await refusal(unbroken(Promise.reject(new TypeError("network error"))))).toEqual(new Refusal(0, "The connection ended within the answer. Read it again."));
 });

@@ -96,7 +96,8 @@ async function refusalOf(answer: Response): Promise<Refusal> {
   } catch {
     // not JSON: a proxy between may have answered
   }
-  return new Refusal(answer.status, text.trim().slice(0, 300) || `The server answered ${answer.status}.`);
+  const words = /^\s*[<{[]/.test(text) ? "" : text.trim().slice(0, 300); // the source of a proxy's page has none
+  return new Refusal(answer.status, words || `The server answered ${answer.status}.`);
 }
 
 function wordOf(value: unknown): string {
