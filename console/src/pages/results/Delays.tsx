@@ -5,7 +5,7 @@ import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plo
 import type { Inks } from "../../components/plots/inks";
 import { BoxFigure } from "../../components/plots/BoxFigure";
 import { DotsFigure } from "./DotsFigure";
-import { drawLosses, lossColumns, lossesOfRun, lossLegend } from "./losses";
+import { chosenLosses, drawLosses, lossColumns, lossesOfRun, lossLegend, mostLosses } from "./losses";
 import type { PartProps } from "./part";
 
 /** Delays shows delays by group and publisher, single deliveries over time, and losses. */
@@ -35,10 +35,11 @@ export function Delays({ namespace, uid, state, results }: PartProps) {
 function Losses({ results, name }: Pick<PartProps, "results"> & { name: string }) {
   const losses = useMemo(() => lossesOfRun(results), [results]);
   const rows = useMemo(() => losses.map((loss): TextRow => ({ ...loss })), [losses]);
-  const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawLosses(plot, losses, width, inks), [losses]);
+  const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawLosses(plot, chosenLosses(losses), width, inks), [losses]);
   return (
     <PlotFigure title="Deliveries that did not arrive" file={`${name}-loss`} draw={draw} columns={lossColumns} rows={rows} legend={lossLegend}>
       The line is the 95 % interval of both together. Groups come first, then publishers.
+      {losses.length > mostLosses && ` The ${mostLosses} with the greatest losses of ${losses.length} are drawn; the table has all.`}
     </PlotFigure>
   );
 }

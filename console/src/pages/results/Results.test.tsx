@@ -60,6 +60,16 @@ test("the map of a run begins at T0 and has a slider up to its end", async () =>
   expect(screen.queryByRole("button", { name: "Go live" })).toBeNull();
 });
 
+test("the table of losses has more publishers than the plot, which says so", async () => {
+  const [publisher] = state.results?.publishers ?? [];
+  const publishers = Array.from({ length: 243 }, (_, i) => ({ ...publisher, name: `veh-${i + 1}/bft` }));
+  open({ [uid]: { ...state, results: { ...state.results, groups: [], publishers } } }, "?part=delays");
+  const figure = await screen.findByRole("figure", { name: "Deliveries that did not arrive" });
+  expect(within(figure).getByText(/The 60 with the greatest losses of 243 are drawn; the table has all\./)).toBeTruthy();
+  await userEvent.setup().click(within(figure).getByRole("button", { name: "As a table" }));
+  expect(within(figure).getByRole("table").getAttribute("aria-rowcount")).toBe("244");
+});
+
 test("bursts have a table of times by protocols, and say how many messages came where some are missing", async () => {
   const burst = { publisherProtocol: "mqtt", subscriberProtocol: "amqp", bursts: 1, messages: 1000, received: 1000, connectedSeconds: 0.2, seconds: 1.5 };
   const bursts = [burst, { ...burst, subscriberProtocol: "stomp", received: 998, seconds: null }, { ...burst, publisherProtocol: "amqp", seconds: 0.25 }];

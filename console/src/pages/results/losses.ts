@@ -17,11 +17,12 @@ export interface Loss {
   high: number | undefined;
 }
 
-const most = 60;
+/** mostLosses are drawn at once. */
+export const mostLosses = 60;
 
-/** lossesOf the entries to which anything was offered; those with most losses if there are more than can be drawn. */
+/** lossesOf the entries to which anything was offered. */
 export function lossesOf(entries: readonly (Figures & { name: string })[]): Loss[] {
-  const losses = entries.flatMap((entry) => {
+  return entries.flatMap((entry) => {
     const offered = offeredOf(entry);
     const delivered = deliveredOf(entry);
     if (offered === 0 || delivered === undefined) return [];
@@ -29,8 +30,11 @@ export function lossesOf(entries: readonly (Figures & { name: string })[]): Loss
     const lost = (100 * entry.messages.lost) / offered;
     return [{ name: entry.name, lost, neverSent: Math.max(0, 100 - delivered - lost), low: interval ? 100 - interval.high : undefined, high: interval ? 100 - interval.low : undefined }];
   });
-  if (losses.length <= most) return losses;
-  const chosen = new Set([...losses].sort((a, b) => b.lost + b.neverSent - a.lost - a.neverSent).slice(0, most));
+}
+
+/** chosenLosses are the greatest ones, in the given order, if there are more than can be drawn. */
+export function chosenLosses(losses: readonly Loss[]): Loss[] {
+  const chosen = new Set([...losses].sort((a, b) => b.lost + b.neverSent - a.lost - a.neverSent).slice(0, mostLosses));
   return losses.filter((loss) => chosen.has(loss));
 }
 

@@ -8,7 +8,7 @@ import { boxesOf, chosenBoxes, leftMargin, mostBoxes, needsLogarithm, shortened 
 import { dotOf, sampleWords } from "./deliveries";
 import { chosenKinds, filesShown, sizeOf } from "./fileKinds";
 import { layerVolumes } from "./layers";
-import { lossesOf } from "./losses";
+import { chosenLosses, lossesOf } from "./losses";
 import { curveOf, pairWords } from "./picture";
 import { figureColumns, figureRows, found } from "./rows";
 import { gapsLabel, headlinesOf, lateWords, offBy, reasonsOf, verdictWords, when } from "./words";
@@ -85,6 +85,12 @@ test("losses are split into lost on the way and never sent", () => {
   const losses = lossesOf(results.groups ?? []);
   expect(losses.find(({ name }) => name === "radio")).toMatchObject({ lost: 0, neverSent: 20 });
   expect(losses.map(({ name }) => name)).not.toContain("local");
+});
+
+test("of many losses the greatest are drawn, in their order", () => {
+  const many = Array.from({ length: 100 }, (_, i) => ({ name: `p${i}`, lost: i, neverSent: 1, low: undefined, high: undefined }));
+  expect(chosenLosses(many)).toEqual(many.slice(40));
+  expect(chosenLosses(many.slice(0, 60))).toEqual(many.slice(0, 60));
 });
 
 test("layers of a network add up to its volume", () => {
