@@ -117,6 +117,11 @@ test("a run leads to its results, and to its experiment until it has some", () =
   expect(pageOf("e5", { ...run, phase: "Running" })).toEqual({ to: "/ns/$namespace/experiments/$name", params: { namespace: "e5", name: run.name } });
 });
 
+test("a failed run of an earlier round leads to its record, as another experiment may have its name", () => {
+  const [round] = archivedRounds([{ namespace: "e5", name: "e5-p-1", uid: "u", phase: "Failed", campaign: { name: "e5", uid: "old", round: 1, point: "p" } }], "e5", undefined);
+  expect(round?.runs.map((run) => pageOf("e5", run))).toEqual([{ to: "/ns/$namespace/runs/$uid", params: { namespace: "e5", uid: "u" } }]);
+});
+
 test("repeats of a point are one row, and search takes all words", () => {
   const repeats = [1, 2].map((repeat) => ({ ...(runs[0] as Run), repeat }));
   expect(pointsOf(repeats)).toHaveLength(1);

@@ -37,6 +37,8 @@ export interface Run {
   /** specDigest is unknown before the start, and of older records in the archive. */
   specDigest?: string;
   measured: Measured | undefined;
+  /** archived: of another round or a deleted campaign, whose experiments are gone. Others may have their names. */
+  archived?: true;
 }
 
 type CampaignRun = NonNullable<NonNullable<Campaign["status"]>["runs"]>[number];
@@ -131,6 +133,7 @@ export function archivedRounds(summaries: readonly RunSummary[], name: string, u
       tookSeconds: undefined,
       ...(campaign.specDigest !== undefined && { specDigest: campaign.specDigest }),
       measured: undefined,
+      archived: true,
     });
   }
   for (const { runs } of rounds.values()) runs.sort((a, b) => compareTexts(a.point, b.point) || (a.repeat ?? 0) - (b.repeat ?? 0) || compareTexts(a.name, b.name));
@@ -181,7 +184,7 @@ export function selected(runs: readonly Run[], fixed: Fixed): Run[] {
   return runs.filter((run) => Object.entries(fixed).every(([axis, level]) => levelOf(run, axis) === level));
 }
 
-/** pageOf a run: its results, or its experiment while it has none. */
-export function pageOf(namespace: string, { uid, name, phase }: Run) {
-  return phase === "Succeeded" && uid !== "" ? ({ to: "/ns/$namespace/runs/$uid", params: { namespace, uid } } as const) : ({ to: "/ns/$namespace/experiments/$name", params: { namespace, name } } as const);
+/** pageOf a run: its record, or its experiment while it has no results. */
+export function pageOf(namespace: string, { uid, name, phase, archived }: Run) {
+  return archived || (phase === "Succeeded" && uid !== "") ? ({ to: "/ns/$namespace/runs/$uid", params: { namespace, uid } } as const) : ({ to: "/ns/$namespace/experiments/$name", params: { namespace, name } } as const);
 }
