@@ -29,3 +29,13 @@ test("the first packets of a capture are those of its file as it has grown since
   });
   expect(await screen.findByText("packets of 2000 bytes")).toBeTruthy();
 });
+
+test("captures that could not be listed are not said to be none", async () => {
+  const experiment = (phase: string) => ({ metadata: { name: "amber", namespace: "team", uid: "u" }, spec: {}, status: { phase } }) as unknown as Experiment;
+  answer({});
+  openPage("/", () => <CapturesTab experiment={experiment("Running")} state={undefined} />, "/");
+  await screen.findByText("Captures could not be read");
+  expect(screen.queryByText(/^There is no capture\./)).toBeNull();
+  openPage("/", () => <CapturesTab experiment={experiment("Queued")} state={undefined} />, "/"); // whose files are not asked for
+  expect(await screen.findByText(/^There is no capture\./)).toBeTruthy();
+});

@@ -27,12 +27,13 @@ export default function CapturesTab({ experiment: e, state }: TabProps) {
     const own = (objects ?? []).filter((capture) => capture.spec.experiment === e.metadata.name);
     return capturesOf(state?.plan.captures ?? [], own, manifest.data?.files ?? [], !isUp(e));
   }, [objects, state?.plan.captures, manifest.data, e]);
+  const isKnown = objects !== undefined && !error && !manifest.error && !manifest.isLoading;
   const file = rows.flatMap(({ files }) => files).find(({ path }) => path === shown);
   return (
     <Stack>
       <Trouble error={error ?? manifest.error} title="Captures could not be read" />
       {mayCreate && isUp(e) && <NewCapture experiment={e} />}
-      {rows.length === 0 && <Text>There is no capture. One of the whole run belongs into the experiment&apos;s collect.captures.</Text>}
+      {rows.length === 0 && isKnown && <Text>There is no capture. One of the whole run belongs into the experiment&apos;s collect.captures.</Text>}
       {rows.map((row) => (
         <Row key={`${row.name}/${row.network}`} experiment={e} row={row} shown={shown} onShow={setShown} />
       ))}

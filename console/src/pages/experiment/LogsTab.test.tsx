@@ -8,8 +8,8 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function open(phase: "Queued" | "Provisioning"): string[] {
-  const asked = answer({ "/files": { files: [] } });
+function open(phase: "Queued" | "Provisioning", answers: Record<string, unknown> = { "/files": { files: [] } }): string[] {
+  const asked = answer(answers);
   const experiment = { metadata: { name: "amber", namespace: "team", uid: "u" }, spec: {}, status: { phase } } as unknown as Experiment;
   openPage("/", () => <LogsTab experiment={experiment} state={undefined} />, "/");
   return asked;
@@ -25,4 +25,10 @@ test("the archive is asked for the logs of a run that has room", async () => {
   const asked = open("Provisioning");
   await screen.findByText("There are no logs yet.");
   expect(asked).toHaveLength(1);
+});
+
+test("logs that could not be listed are not said to be none", async () => {
+  open("Provisioning", {});
+  await screen.findByText("The list of logs could not be read");
+  expect(screen.queryByText("There are no logs yet.")).toBeNull();
 });

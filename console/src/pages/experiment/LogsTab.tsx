@@ -53,7 +53,7 @@ export default function LogsTab({ experiment: e }: TabProps) {
           }}
         />
       </Group>
-      {chosen ? <LogView key={chosen.path} experiment={e} log={chosen} /> : !manifest.isPending && <Text>There are no logs yet.</Text>}
+      {chosen ? <LogView key={chosen.path} experiment={e} log={chosen} /> : manifest.data && <Text>There are no logs yet.</Text>}
     </Stack>
   );
 }

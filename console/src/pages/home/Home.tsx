@@ -37,15 +37,16 @@ export function Home() {
       <Trouble error={scope.error} title="It is not known which experiments you may see" />
       <Trouble error={found.error} title="Some experiments could not be read" />
       <Trouble error={series.error} title="Some campaigns could not be read" />
-      {loading ? <Skeleton height={320} /> : scope.known && <List entries={entries} filter={filter} onFilter={change} />}
+      {loading ? <Skeleton height={320} /> : scope.known && <List entries={entries} isKnown={!found.error && !series.error} filter={filter} onFilter={change} />}
       <TeamRooms />
     </Stack>
   );
 }
 
-function List({ entries, filter, onFilter }: { entries: Entry[]; filter: Filter; onFilter: (filter: Filter) => void }) {
+/** List of entries; isKnown is set if these are all. */
+function List({ entries, isKnown, filter, onFilter }: { entries: Entry[]; isKnown: boolean; filter: Filter; onFilter: (filter: Filter) => void }) {
   const shown = useMemo(() => arrange(entries, filter), [entries, filter]);
-  if (entries.length === 0) return <Text>There are no experiments here yet.</Text>;
+  if (entries.length === 0) return isKnown && <Text>There are no experiments here yet.</Text>;
   return (
     <Stack gap="xs">
       <Filters entries={entries} shown={shown.length} filter={filter} onChange={onFilter} />
