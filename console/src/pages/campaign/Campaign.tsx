@@ -41,14 +41,12 @@ export function Campaign() {
         {object && <Actions campaign={object} namespace={namespace} />}
       </Group>
       <Trouble error={error} title="What is shown is not current" />
-      {object ? <Progressing campaign={object} /> : <Alert title="This campaign was deleted">Its runs are read from the archive.</Alert>}
+      {object ? <Progressing campaign={object} /> : <Alert title={`There is no campaign ${name} in namespace ${namespace}`}>{rounds.length > 0 ? "It was deleted. Its runs are read from the archive." : archive.data && "The archive has no run of it."}</Alert>}
       <Trouble error={archive.error} title="The archive's runs could not be listed" />
       <RoundSelect current={current} archived={rounds.map(({ round }) => round)} round={archived && fromArchive ? archived.round : wanted} />
-      {runs.length === 0 ? (
-        <Text>{fromArchive && archive.isPending ? "The archive's runs are being listed." : "There are no runs of this round."}</Text>
-      ) : (
-        <Round namespace={namespace} campaign={object} runs={runs} archived={fromArchive} />
-      )}
+      {runs.length > 0 && <Round namespace={namespace} campaign={object} runs={runs} archived={fromArchive} />}
+      {fromArchive && archive.isPending && <Text>The archive&apos;s runs are being listed.</Text>}
+      {runs.length === 0 && (object ? !fromArchive || archive.data : rounds.length > 0) && <Text>There are no runs of this round.</Text>}
     </Stack>
   );
 }
