@@ -62,7 +62,7 @@ export function VirtualTable<Row>({ label, columns, rows, keyOf, sort, onSort, h
             return (
               <Table.Tr key={keyOf(row)} aria-rowindex={index + 2}>
                 {columns.map((column) => (
-                  <Table.Td key={column.id} className={column.numeric ? classes.numeric : classes.text}>
+                  <Table.Td key={column.id} className={column.numeric ? classes.numeric : classes.text} title={titleOf(column, row)}>
                     {column.show ? column.show(row) : (column.value(row) ?? "–")}
                   </Table.Td>
                 ))}
@@ -79,6 +79,12 @@ export function VirtualTable<Row>({ label, columns, rows, keyOf, sort, onSort, h
       </Table>
     </div>
   );
+}
+
+/** titleOf a cell is its whole text, of which a narrow column shows the beginning. */
+function titleOf<Row>({ numeric, value }: Column<Row>, row: Row): string | undefined {
+  const text = numeric ? undefined : value(row);
+  return typeof text === "string" && text !== "" ? text : undefined;
 }
 
 function Head<Row>({ column, sort, onSort }: { column: Column<Row>; sort: SortBy | undefined; onSort: (sort: SortBy | undefined) => void }) {
