@@ -1,9 +1,11 @@
 import { Alert, TagsInput } from "@mantine/core";
+import { useState } from "react";
 import { isNamespace, type Scope } from "../../app/scope";
 
 /** NamespacesField takes the namespaces of a user who may not list those of the cluster. */
 export function NamespacesField({ scope }: { scope: Scope }) {
   const namespaces = [...(scope.namespaces ?? [])];
+  const [refused, setRefused] = useState<string>();
   return (
     <Alert color="blue" variant="outline" title="You may not list the experiments of all namespaces">
       <TagsInput
@@ -11,7 +13,9 @@ export function NamespacesField({ scope }: { scope: Scope }) {
         description="This browser remembers them."
         placeholder="Name, then Enter"
         value={namespaces}
+        error={refused !== undefined && `No namespace can have the name ${refused}: want lower-case letters, digits and hyphens, at most 63.`}
         onChange={(next) => {
+          setRefused(next.find((name) => !isNamespace(name)));
           for (const name of next) if (isNamespace(name) && !namespaces.includes(name)) scope.remember(name);
           for (const name of namespaces) if (!next.includes(name)) scope.forget(name);
         }}
