@@ -54,7 +54,6 @@ function schemas() {
 function essence(schema) {
   const out = {};
   for (const key of ["description", "type", "enum", "default", "required"]) if (schema[key] !== undefined) out[key] = schema[key];
-  if (schema["x-kubernetes-list-map-keys"]) out.keys = schema["x-kubernetes-list-map-keys"];
   if (schema.properties) out.properties = Object.fromEntries(Object.entries(schema.properties).map(([name, inner]) => [name, essence(inner)]));
   for (const key of ["items", "additionalProperties"]) if (schema[key] && typeof schema[key] === "object") out[key] = essence(schema[key]);
   return out;

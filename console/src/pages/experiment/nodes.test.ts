@@ -18,7 +18,7 @@ const e = {
 } as unknown as Experiment;
 
 function state(more: object): RunState {
-  return { plan: { nodes: [{ name: "veh-2", nem: 3, pod: "exp-veh-2", addresses: { wan: "198.18.0.3" } }], ...more }, agents: null } as unknown as RunState;
+  return { plan: { nodes: [{ name: "veh-2", nem: 3, addresses: { wan: "198.18.0.3" } }], ...more }, agents: null } as unknown as RunState;
 }
 
 function agent(node: string, phase: string, more = {}) {
@@ -34,7 +34,7 @@ test("a node with a count has as many nodes, whose NEM ids follow their places",
 });
 
 test("nodes are shown before there is a plan", () => {
-  expect(nodeRows(e, undefined, [])[2]).toMatchObject({ name: "veh-2", host: "", state: "", addresses: ["wan"], pod: "exp-veh-2" });
+  expect(nodeRows(e, undefined, [])[2]).toMatchObject({ name: "veh-2", host: "", state: "", addresses: ["wan"] });
 });
 
 test("the plan gives addresses, the pod the host", () => {

@@ -12,7 +12,6 @@ export interface NodeRow {
   host: string;
   /** Addresses with their networks, such as wan 198.18.0.1. */
   addresses: string[];
-  networks: string[];
   apps: string[];
   state: string;
   /** isBad is set if somebody should look at the node. */
@@ -22,8 +21,6 @@ export interface NodeRow {
   lastWords: string;
   /** reportedAt is when its agents last reported. */
   reportedAt: string | undefined;
-  isVM: boolean;
-  pod: string;
 }
 
 /** NodePod is a pod as far as the table reads it. */
@@ -58,13 +55,12 @@ export function nodeRows(e: Experiment, state: RunState | undefined, pods: reado
       ...conditionOf(reports, pod, state, node.name),
       restarts: reports.reduce((sum, agent) => sum + agent.restarts, 0),
       reportedAt: reports.map((agent) => agent.reportedAt).sort().at(-1),
-      pod: plan?.pod ?? `${e.metadata.name}-${node.name}`,
     };
   });
 }
 
-function common({ name, group, networks, apps, isVM }: ExpandedNode) {
-  return { name, group, networks, apps, isVM };
+function common({ name, group, apps }: ExpandedNode) {
+  return { name, group, apps };
 }
 
 function conditionOf(reports: AgentState[], pod: NodePod | undefined, state: RunState | undefined, node: string): Pick<NodeRow, "state" | "isBad" | "lastWords"> {

@@ -4,7 +4,7 @@ import type { LiveFigures, RunState } from "../../archive/types";
 import { forgetOldest, Samples } from "./samples";
 
 function state(sent: number, live: Partial<LiveFigures> = {}): RunState {
-  return { counters: { sent, received: sent / 2, triggered: 0, processed: 0 }, sealed: false, live: { offered: 0, delaySeconds: null, queueFrames: 3, lateReleases: 1, slotsMissed: 2, ...live } } as unknown as RunState;
+  return { counters: { sent, received: sent / 2, triggered: 0, processed: 0 }, sealed: false, live: { offered: 0, delaySeconds: null, queueFrames: 3, ...live } } as unknown as RunState;
 }
 
 function storage() {
@@ -17,7 +17,7 @@ test("rates are of the time since the sample before", () => {
   samples.add(1_000, state(10));
   samples.add(3_000, state(30, { offered: 40, received: 10 }));
   expect(samples.snapshot().at(0)).toMatchObject({ sentPerSecond: null, deliveredPercent: null });
-  expect(samples.snapshot().at(1)).toMatchObject({ sentPerSecond: 10, receivedPerSecond: 5, deliveredPercent: 25, queue: 3, late: 3 });
+  expect(samples.snapshot().at(1)).toMatchObject({ sentPerSecond: 10, receivedPerSecond: 5, deliveredPercent: 25, queue: 3 });
 });
 
 test("the volume of each network is that of the time since the sample before", () => {
@@ -69,13 +69,13 @@ test("samples survive a reload", () => {
 
 test("the browser keeps the samples of the newest runs only, and nothing else is removed", () => {
   const items = new Map([["vignette-draft a", "d"], ["vignette.samples.broken", "{"]]);
-  for (const [uid, at] of [["b", 2], ["c", 3], ["a", 1]] as const) items.set(`vignette.samples.${uid}`, JSON.stringify([[at, 0, 0, 0, 0, 0, 0, 0, {}]]));
+  for (const [uid, at] of [["b", 2], ["c", 3], ["a", 1]] as const) items.set(`vignette.samples.${uid}`, JSON.stringify([[at, 0, 0, 0, 0, 0, 0, {}]]));
   forgetOldest({ length: items.size, key: (i) => [...items.keys()][i] ?? null, getItem: (key) => items.get(key) ?? null, removeItem: (key) => void items.delete(key) }, 2);
   expect([...items.keys()]).toEqual(["vignette-draft a", "vignette.samples.b", "vignette.samples.c"]);
 });
 
 test("what the browser has kept may be broken", () => {
-  for (const broken of ["", "{", "null", "[1]", '[["x"]]', "[[1,{}]]", "[[1,0,0,0,0,0,0,0]]", '[[1,0,0,0,0,0,0,0,{"vhf":"x"}]]', '{"a":1}']) {
+  for (const broken of ["", "{", "null", "[1]", '[["x"]]', "[[1,{}]]", "[[1,0,0,0,0,0,0]]", '[[1,0,0,0,0,0,0,{"vhf":"x"}]]', '{"a":1}']) {
     const kept = storage();
     kept.items.set("k", broken);
     expect(new Samples("k", kept).snapshot()).toEqual([]);

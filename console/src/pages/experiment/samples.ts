@@ -12,7 +12,6 @@ export interface Sample {
   /** sentPerSecond and receivedPerSecond messages since the sample before. */
   sentPerSecond: number | null;
   receivedPerSecond: number | null;
-  late: number | null;
   /** volume that radios took from nodes since the sample before, in bytes a second by network. */
   volume: Readonly<Record<string, number>>;
 }
@@ -25,7 +24,7 @@ const saveEveryMilliseconds = 10_000;
 // A pause this long, such as that of a hidden page, is drawn as one.
 const pauseSeconds = 30;
 
-const names = ["at", "deliveredPercent", "median", "p95", "queue", "sentPerSecond", "receivedPerSecond", "late"] as const;
+const names = ["at", "deliveredPercent", "median", "p95", "queue", "sentPerSecond", "receivedPerSecond"] as const;
 
 /** Samples of one run, of which the newest are kept. */
 export class Samples {
@@ -65,7 +64,6 @@ export class Samples {
       queue: live?.queueFrames ?? null,
       sentPerSecond: rate(sent, since?.sent),
       receivedPerSecond: rate(received, since?.received),
-      late: live ? live.lateReleases + live.slotsMissed : null,
       volume: Object.fromEntries(volume),
     };
     this.totals = { at, sent, received, bytes };
@@ -101,7 +99,7 @@ export function networksOf(samples: readonly Sample[]): string[] {
 }
 
 function emptyAt(at: number): Sample {
-  return { at, deliveredPercent: null, median: null, p95: null, queue: null, sentPerSecond: null, receivedPerSecond: null, late: null, volume: {} };
+  return { at, deliveredPercent: null, median: null, p95: null, queue: null, sentPerSecond: null, receivedPerSecond: null, volume: {} };
 }
 
 function restored(storage: Pick<Storage, "getItem"> | undefined, key: string): Sample[] {

@@ -7,8 +7,6 @@ export interface Schema {
   enum?: unknown[];
   default?: unknown;
   required?: string[];
-  /** keys by which a list's elements are told apart. */
-  keys?: string[];
   properties?: Record<string, Schema>;
   items?: Schema;
   additionalProperties?: Schema;
