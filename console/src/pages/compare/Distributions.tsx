@@ -9,7 +9,7 @@ import { BoxFigure } from "../../components/plots/BoxFigure";
 import { PlotFigure, type PlotLibrary } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
-import { differenceColumns, differenceRows, drawEffects, effectsOf } from "./differences";
+import { chosenEffects, differenceColumns, differenceRows, drawEffects, effectsOf, mostEffects } from "./differences";
 import { labelsOf } from "./labels";
 import { boxReferences, referenceText, referencesOf } from "./references";
 
@@ -101,12 +101,13 @@ function Side({ comparison, group, of }: { comparison: Comparison; group: Compar
 function Effects({ group, differences }: { group: string; differences: readonly Difference[] }) {
   const rows = useMemo(() => differenceRows(differences), [differences]);
   const effects = useMemo(() => effectsOf(differences), [differences]);
-  const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawEffects(plot, effects, width, inks), [effects]);
+  const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawEffects(plot, chosenEffects(effects), width, inks), [effects]);
   if (differences.length === 0) return null;
   return (
     <>
       <PlotFigure title={`Effect on delays of group ${group}`} file="comparison-effects" draw={draw} columns={differenceColumns} rows={rows}>
         Dots: Cliff&apos;s delta. Lines: its 95 % interval. 1: always longer. 0: neither tends to be.
+        {effects.length > mostEffects && ` The ${mostEffects} greatest of ${effects.length} are drawn; the table has all.`}
       </PlotFigure>
       <VirtualTable label={`Differences of group ${group}`} columns={differenceColumns} rows={rows} keyOf={(row) => String(row.pair)} />
     </>

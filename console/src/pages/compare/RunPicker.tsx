@@ -109,7 +109,7 @@ function RunList({ runs, onChange }: Omit<RunPickerProps, "compared">) {
         {everywhere.isError && <NamespaceInput namespace={namespace} known={[...new Set(runs.map((run) => run.namespace))]} onChange={setTyped} />}
       </Group>
       <Trouble error={error} title="The archive's runs could not be listed" />
-      {data ? <VirtualTable label="Archived runs" columns={columns} rows={pickable(data, search)} keyOf={({ uid }) => uid} height={320} empty="No run with results has these words." /> : !error && <Loader aria-label="The runs are being listed" />}
+      {data ? <VirtualTable label="Archived runs" columns={columns} rows={pickable(data, search)} keyOf={({ uid }) => uid} height={320} empty={search.trim() === "" ? "There is no run with results." : "No run with results has these words."} /> : !error && <Loader aria-label="The runs are being listed" />}
     </Stack>
   );
 }

@@ -5,7 +5,7 @@ import { comparisonPath, runNamesOf, type Comparison } from "../../archive/compa
 import type { RunState } from "../../archive/runs";
 import type { RunSummary } from "../../archive/types";
 import { sortRows } from "../../components/sorting";
-import { differenceColumns, differenceRows, effectsOf, inWords } from "./differences";
+import { chosenEffects, differenceColumns, differenceRows, effectsOf, inWords } from "./differences";
 import { labelsOf } from "./labels";
 import { pickable } from "./pickable";
 import { byValue, differing, surroundingsOf } from "./surroundings";
@@ -50,7 +50,7 @@ test("differences are sorted by their numbers, not by what is written", () => {
 
 test("of many differences those with the greatest effect are drawn", () => {
   const many = Array.from({ length: 100 }, (_, i) => ({ from: `a${i}`, to: "b", delay: { shiftSeconds: null, cliffsDelta: { estimate: (i % 2 ? -1 : 1) * (i / 100), low: null, high: null }, brunnerMunzel: null }, loss: null, withinLateness: [] }));
-  const pairs = effectsOf(many).map(({ pair }) => pair);
+  const pairs = chosenEffects(effectsOf(many)).map(({ pair }) => pair);
   expect(pairs).toHaveLength(60);
   expect(pairs[0]).toBe("a40 → b");
 });

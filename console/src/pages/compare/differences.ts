@@ -73,13 +73,17 @@ interface Effect {
   high: number | null;
 }
 
-const most = 60;
+/** mostEffects are drawn at once. */
+export const mostEffects = 60;
 
-/** effectsOf differences: Cliff's delta, the greatest ones if there are more than can be drawn. */
+/** effectsOf differences are their values of Cliff's delta. */
 export function effectsOf(differences: readonly Difference[]): Effect[] {
-  const effects = differences.flatMap(({ from, to, delay }) => (delay?.cliffsDelta ? [{ pair: `${from} → ${to}`, ...delay.cliffsDelta }] : []));
-  if (effects.length <= most) return effects;
-  const chosen = new Set([...effects].sort((a, b) => Math.abs(b.estimate) - Math.abs(a.estimate)).slice(0, most));
+  return differences.flatMap(({ from, to, delay }) => (delay?.cliffsDelta ? [{ pair: `${from} → ${to}`, ...delay.cliffsDelta }] : []));
+}
+
+/** chosenEffects are the greatest ones, in the given order, if there are more than can be drawn. */
+export function chosenEffects(effects: readonly Effect[]): Effect[] {
+  const chosen = new Set([...effects].sort((a, b) => Math.abs(b.estimate) - Math.abs(a.estimate)).slice(0, mostEffects));
   return effects.filter((effect) => chosen.has(effect));
 }
 

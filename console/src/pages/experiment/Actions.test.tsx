@@ -1,6 +1,6 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { render, screen } from "@testing-library/react";
+import { fireEvent, render, screen } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import type { Access } from "../../kubernetes/client";
 import type { Experiment } from "../../types";
@@ -48,4 +48,12 @@ test("before T0 there are no results to open", () => {
 
 test("what is being deleted can be neither stopped nor deleted", () => {
   expect(buttonsOf(running, ["patch", "create", "delete"], false, { deletionTimestamp: "2026-01-01T00:01:00Z" })).toEqual(["Results", "Clone"]);
+});
+
+test("before T0 deleting loses no results, and stopping is no way to get some", async () => {
+  buttonsOf({ phase: "Queued" }, ["delete"]);
+  fireEvent.click(screen.getByRole("button", { name: "Delete" }));
+  const words = (await screen.findByRole("dialog")).textContent;
+  expect(words).toContain("nothing was measured");
+  expect(words).not.toContain("Stop it instead");
 });

@@ -53,8 +53,11 @@ function Delete({ experiment: e }: { experiment: Experiment }) {
     mutationFn: () => remove(experiments, metadata.namespace, metadata.name, metadata.uid ?? ""),
     onSuccess: () => navigate({ to: "/" }),
   });
-  const what = isOver(e)
-    ? "The object goes. What the archive has of the run stays, with its results, until its retention is over."
-    : "The run ends now, without an analysis. Stop it instead to get the results of what was measured so far.";
-  return <Question button="Delete" title={`Delete ${metadata.name}?`} what={what} {...answering(erase)} />;
+  return <Question button="Delete" title={`Delete ${metadata.name}?`} what={whatDeletionMeans(e)} {...answering(erase)} />;
+}
+
+function whatDeletionMeans(e: Experiment): string {
+  if (isOver(e)) return "The object goes. What the archive has of the run stays, with its results, until its retention is over.";
+  if (!e.status?.t0) return "The experiment has not begun: nothing was measured, so that it will have no results.";
+  return "The run ends now, without an analysis. Stop it instead to get the results of what was measured so far.";
 }
