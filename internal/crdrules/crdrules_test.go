@@ -88,7 +88,7 @@ func TestStringsOfTheWrongFormatAreFoundWithoutTheChartsPolicy(t *testing.T) {
 	want := []string{
 		`spec.apps[0].env[1].name: Invalid value: "1st": must be letters, digits and underscores, with no digit first`,
 		`spec.apps[0].env[1].secret.key: Invalid value: "a b": must be letters, digits, dots, hyphens and underscores`,
-		`spec.apps[0].env[1].secret.name: Invalid value: "": must not be empty`,
+		`spec.apps[0].env[1].secret.name: Invalid value: "": must be the name of an object: lower-case letters, digits, hyphens and dots, with a letter or digit first and last`,
 		`spec.collect.captures[1]: Invalid value: "": must not be empty`,
 	}
 	slices.Sort(found)

@@ -286,8 +286,8 @@ type History struct {
 type ReferenceFigures struct {
 	// ref is the name of a ConfigMap in the campaign's namespace that has the file: CSV with the columns run (a point's name), group, metric,
 	// value and note.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Ref string `json:"ref"`
 
 	// key of the ConfigMap. It may be left out where there is only one.

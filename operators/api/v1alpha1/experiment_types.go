@@ -770,8 +770,8 @@ func (a *App) Kind() string {
 // KeyReference names a key of a ConfigMap or Secret in the experiment's namespace.
 type KeyReference struct {
 	// name of the object.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	Name string `json:"name"`
 	// key in the object's data.
 	// +kubebuilder:validation:MaxLength=253

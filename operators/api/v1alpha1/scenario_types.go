@@ -5,13 +5,13 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // ScenarioSource names a file with the movement of platforms.
 type ScenarioSource struct {
 	// configMap in the scenario's namespace.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
 	ConfigMap string `json:"configMap"`
 
 	// key of the configMap that holds the file; one that ends in .gz is unpacked.
-	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
 	Key string `json:"key"`
 
 	// platform of the file's first track, which its other tracks follow; for csv that of rows without a platform.
