@@ -665,6 +665,7 @@ func TestWrongArgumentsSayWhatToType(t *testing.T) {
 		"fewer lines than none":    {[]string{"logs", "hq", "--tail", "-5"}, "--tail -5: want a number of lines, such as 20"},
 		"set without a network":    {[]string{"set"}, "vignette set needs a NETWORK"},
 		"status of two":            {[]string{"status", "a", "b"}, `"b" is too much`},
+		"status of one everywhere": {[]string{"status", "a", "-A"}, "--all-namespaces lists experiments, and a is one: leave out one of the two"},
 		"two outputs":              {[]string{"results", "a", "--files", "--get", "x"}, "none of the others can be"},
 	} {
 		t.Run(name, func(t *testing.T) {

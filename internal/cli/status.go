@@ -34,7 +34,12 @@ func newStatus(t *target) *cobra.Command {
 			"  vignette status -n team-nor quickstart\n" +
 			"  vignette status quickstart --watch\n" +
 			"  vignette status --all-namespaces",
-		Args:              atMostOne("the NAME of an experiment"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all && len(args) == 1 {
+				return fmt.Errorf("--all-namespaces lists experiments, and %s is one: leave out one of the two; -n NAMESPACE says where it is", args[0])
+			}
+			return atMostOne("the NAME of an experiment")(cmd, args)
+		},
 		ValidArgsFunction: t.completeExperiment,
 		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			if len(args) == 1 && follow {
