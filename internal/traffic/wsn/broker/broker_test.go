@@ -493,6 +493,23 @@ func TestMalformedRequestsAreAnsweredAndCounted(t *testing.T) {
 	}
 }
 
+func TestARequestOverTheLimitIsAnsweredAsTooLarge(t *testing.T) {
+	s := start(t, wsn.Limits{})
+	for name, size := range map[string]int{"by a byte": wire.MaxBytes + 1, "by far": 2 * wire.MaxBytes} {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, wire.BrokerPath, strings.NewReader(strings.Repeat("x", size))))
+		if w.Code != http.StatusRequestEntityTooLarge || !strings.Contains(w.Body.String(), "want at most 8388608 bytes") {
+			t.Errorf("%s: status %d, %s; want 413 with the limit", name, w.Code, w.Body)
+		}
+	}
+	if got := testutil.ToFloat64(s.metrics.rejected.WithLabelValues("size")); got != 2 {
+		t.Errorf("%v requests counted as too large; want 2", got)
+	}
+	if s.reading.Load() != 0 {
+		t.Errorf("%d bytes count as being read", s.reading.Load())
+	}
+}
+
 func heapMiB() int {
 	runtime.GC()
 	var m runtime.MemStats

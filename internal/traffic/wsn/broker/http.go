@@ -83,8 +83,12 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, release, err := b.read(w, r)
 	defer release()
 	if err != nil {
-		b.metrics.rejected.WithLabelValues("memory").Inc()
-		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		reason, status := "memory", http.StatusServiceUnavailable
+		if errors.Is(err, errTooLarge) {
+			reason, status = "size", http.StatusRequestEntityTooLarge
+		}
+		b.metrics.rejected.WithLabelValues(reason).Inc()
+		http.Error(w, err.Error(), status)
 		return
 	}
 	m, err := wire.ParseMessage(data)
@@ -167,6 +171,8 @@ func (b *Broker) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
+var errTooLarge = fmt.Errorf("the request is too large: want at most %d bytes", wire.MaxBytes)
+
 // read reads a request's body in pieces, and counts each when it arrives: a merely announced size uses no memory.
 func (b *Broker) read(w http.ResponseWriter, r *http.Request) ([]byte, func(), error) {
 	control := http.NewResponseController(w)
@@ -188,12 +194,12 @@ func (b *Broker) read(w http.ResponseWriter, r *http.Request) ([]byte, func(), e
 		n, err := r.Body.Read(data[len(data):cap(data)])
 		data = data[:len(data)+n]
 		switch {
+		case len(data) > wire.MaxBytes:
+			return nil, release, errTooLarge
 		case errors.Is(err, io.EOF):
 			return data, release, nil
 		case err != nil:
 			return nil, release, err
-		case len(data) > wire.MaxBytes:
-			return nil, release, fmt.Errorf("message has more than %d bytes", wire.MaxBytes)
 		}
 	}
 }
