@@ -160,8 +160,11 @@ func (c *client) accept(r message.Request, head message.Head) (*entry, error) {
 	}
 	id, keyed := c.idOf(r, head)
 	e, err := c.near.reserve(id)
-	if err != nil || e != nil {
-		return c.join(e, framing, head, err)
+	switch {
+	case err != nil:
+		return nil, err
+	case e != nil:
+		return c.join(e, framing, head, deadline)
 	}
 	e = c.near.newEntry(store.Record{ID: id, Deadline: deadline}, r.Safe())
 	e.keyed, e.clients = keyed, 1 // nobody else has it yet
@@ -178,12 +181,10 @@ func (c *client) accept(r message.Request, head message.Head) (*entry, error) {
 }
 
 // join waits for the response of a request with the same key, after its repetition was read.
-func (c *client) join(e *entry, framing message.Framing, head message.Head, err error) (*entry, error) {
-	if err != nil {
-		return nil, err
-	}
+func (c *client) join(e *entry, framing message.Framing, head message.Head, deadline time.Time) (*entry, error) {
 	if err := c.proceed(head, framing); err == nil {
-		_, err = io.Copy(io.Discard, &limitedBody{body: c.body(framing), left: c.near.config.Limits.BodyBytes})
+		body := stalls{c.body(framing), c.conn, deadline}
+		_, err = io.Copy(io.Discard, &limitedBody{body: body, left: c.near.config.Limits.BodyBytes})
 		if err == nil {
 			return e, nil
 		}

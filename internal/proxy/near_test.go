@@ -1,10 +1,17 @@
 package proxy
 
 import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"vignette.dev/vignette/internal/proxy/frame"
+	"vignette.dev/vignette/internal/proxy/message"
 	"vignette.dev/vignette/internal/proxy/store"
 	"vignette.dev/vignette/internal/proxyconfig"
 )
@@ -33,5 +40,56 @@ func TestTheNextRequestAcknowledgesAResponseHoweverSoonItComes(t *testing.T) {
 		if got := <-acknowledged; got != 1 {
 			t.Fatalf("response %d: the next request acknowledges %d; want 1", i+1, got)
 		}
+	}
+}
+
+func TestARepetitionMayTakeLongWhileItMoves(t *testing.T) {
+	for name, c := range map[string]struct {
+		pause time.Duration
+		want  int
+	}{
+		"moving":  {stallTimeout - time.Second, http.StatusGatewayTimeout},
+		"stopped": {stallTimeout + time.Second, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				config := proxyconfig.Config{Instance: "a/near", Near: &proxyconfig.Near{DeadlineSeconds: 3600}}.WithDefaults()
+				var writing sync.WaitGroup
+				defer writing.Wait()
+				conn, server := net.Pipe()
+				defer conn.Close()
+				n := &near{config: config, metrics: newMetrics(config.Instance), ctx: t.Context()}
+				head := message.Head{Start: "POST http://b/ HTTP/1.1", Fields: []string{keyField + ": 1", "Content-Length: 5"}}
+				request, err := message.ParseRequest(head.Start)
+				if err != nil {
+					t.Fatal(err)
+				}
+				id, _ := (&client{near: n, conn: server}).idOf(request, head)
+				n.entries = map[frame.ID]*entry{id: {done: true, keyed: true, refusal: &refusal{http.StatusGatewayTimeout, errorLink, "late"}}}
+				go n.serveClient(server)
+				writing.Go(func() {
+					_, err := conn.Write(head.Append(nil))
+					for range 5 {
+						if err == nil { // the proxy has not ended the connection
+							time.Sleep(c.pause)
+							_, err = conn.Write([]byte("x"))
+						}
+					}
+				})
+				response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+				if c.want == 0 {
+					if err == nil {
+						t.Errorf("answered with status %d; want the end of the connection", response.StatusCode)
+					}
+					return
+				}
+				if err != nil {
+					t.Fatalf("%v; want the first request's response", err)
+				}
+				if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != c.want {
+					t.Errorf("status %d, %v; want %d", response.StatusCode, err, c.want)
+				}
+			})
+		})
 	}
 }
