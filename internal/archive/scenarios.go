@@ -235,11 +235,12 @@ func (s *Scenarios) write(name string, content io.Reader) error {
 func (s *Scenarios) commit(temporary, digest string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.root.Lstat(digests.File(digest)); err == nil {
-		s.used -= size
-	}
+	_, absent := s.root.Lstat(digests.File(digest))
 	if err := s.root.Rename(temporary, digests.File(digest)); err != nil {
 		return fmt.Errorf("archive: %w", err)
+	}
+	if absent == nil {
+		s.used -= size
 	}
 	d, err := s.root.Open(".")
 	if err != nil {

@@ -83,6 +83,43 @@ func TestAScenarioThatCannotBeStoredLeavesNothing(t *testing.T) {
 	}
 }
 
+// atEnd calls a function before the end of a content.
+type atEnd struct {
+	io.Reader
+	do func()
+}
+
+func (r *atEnd) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		r.do()
+	}
+	return n, err
+}
+
+func TestAScenarioCountsOnceIfItsSecondPutFails(t *testing.T) {
+	dir := t.TempDir()
+	s := openScenarios(t, dir)
+	meanwhile := &atEnd{strings.NewReader("hills"), func() {
+		begun, err := filepath.Glob(filepath.Join(dir, scenariosDir, temporaryPrefix+"*"))
+		if err != nil || len(begun) != 1 {
+			t.Fatalf("temporary files %v, %v; want one", begun, err)
+		}
+		if _, err := s.Put(digestOf("hills"), strings.NewReader("hills"), 0, Spare{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(begun[0]); err != nil {
+			t.Fatal(err)
+		}
+	}}
+	if _, err := s.Put(digestOf("hills"), meanwhile, 0, Spare{}); !errors.Is(err, fs.ErrNotExist) {
+		t.Fatalf("put without its file: %v; want an error", err)
+	}
+	if s.Used() != 5 {
+		t.Errorf("%d bytes used, want the 5 of the first put", s.Used())
+	}
+}
+
 func TestWhatAKilledPutLeftIsRemovedAndDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	s := openScenarios(t, dir)
