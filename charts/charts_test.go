@@ -92,6 +92,22 @@ func TestWhatGuardsTeamsFromEachOther(t *testing.T) {
 	}
 }
 
+func TestNamesOfDigitsStayNames(t *testing.T) {
+	team := "networkPolicy.platformNamespace=1,networkPolicy.kubevirtNamespace=2,networkPolicy.dnsNamespace=3,viewers.users={4},viewers.groups={5}"
+	decode(t, render(t, "team-nor", "vignette-team", "--set", "networkPolicy.clusterDNS=true", "--set-string", team))
+	platform := "console.origin=https://console.example,console.oidc.issuer=https://login.example,console.oidc.clientID=1,console.oidc.clientSecret=2,console.oidc.caConfigMap=3," +
+		"console.map.claim=4,console.map.file=5,monitoring.dashboards.namespace=6,radiod.dnsNamespace=7"
+	for _, part := range []string{"console", "monitoring", "radiod"} {
+		decode(t, render(t, "vignette", "vignette", "-s", "templates/"+part+".yaml", "--set", "console.enabled=true,nodes.clusterDNS=true", "--set-string", platform))
+	}
+	for value, want := range map[string]string{"storageClassName": `storageClassName: "8"`, "existingClaim": `claimName: "8"`} {
+		made := render(t, "vignette", "vignette", "-s", "templates/server.yaml", "--set-string", "server.storage."+value+"=8")
+		if !strings.Contains(made, want) {
+			t.Errorf("the server has no %s in\n%s", want, made)
+		}
+	}
+}
+
 func TestOneOperatorWorksAtATime(t *testing.T) {
 	for replicas, want := range map[string]struct {
 		strategy appsv1.DeploymentStrategyType
@@ -301,7 +317,7 @@ func TestRadiodWatchesOnlyTheNamespacesItIsToldOf(t *testing.T) {
 	made := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/radiod.yaml",
 		"--set", "radiod.appMetricsReaders[0].namespace=monitoring", "--set", "radiod.appMetricsReaders[0].service=prometheus-operated",
 		"--set", "radiod.appMetricsReaders[1].namespace=vignette-system", "--set", "radiod.appMetricsReaders[1].service=own")
-	for part, count := range map[string]int{"--app-metrics-readers=monitoring/prometheus-operated,vignette-system/own\n": 1, "namespace: monitoring\n": 2, "namespace: kube-system\n": 0} {
+	for part, count := range map[string]int{"--app-metrics-readers=monitoring/prometheus-operated,vignette-system/own\n": 1, `namespace: "monitoring"`: 2, `namespace: "kube-system"`: 0} {
 		if got := strings.Count(made, part); got != count {
 			t.Errorf("%q is there %d times, want %d", part, got, count)
 		}
