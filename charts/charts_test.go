@@ -293,6 +293,9 @@ func TestEveryPodOfThePlatformHasThePodAnnotations(t *testing.T) {
 			t.Errorf("pods of %s have the annotation mesh %q, want none", d.Name, got)
 		}
 	}
+	if args := deployment(t, "vignette-operator", made).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, `--emane-annotations={"mesh":"none"}`) {
+		t.Errorf("the operator has the arguments %q, want the annotations for EMANE's pods", args)
+	}
 	if workloads != 5 {
 		t.Errorf("%d workloads, want operator, server, console, Prometheus and radiod", workloads)
 	}

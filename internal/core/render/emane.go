@@ -164,6 +164,7 @@ func emanePod(meta metav1.ObjectMeta, host string, nems []string, items []corev1
 	if hasSlots {
 		slots, capabilities = "true", append(capabilities, "SYS_NICE")
 	}
+	meta.Annotations = options.EMANEAnnotations
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: meta, Spec: corev1.PodSpec{
 		NodeName: host, RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To(int64(5)), AutomountServiceAccountToken: ptr.To(false), EnableServiceLinks: ptr.To(false),
 		Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}, ImagePullSecrets: options.PullSecrets,

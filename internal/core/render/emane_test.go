@@ -28,7 +28,7 @@ func emaneNetwork() *v1alpha1.RadioNetwork {
 
 func TestTheEMANEPodOfAHostMatchesItsGoldenFile(t *testing.T) {
 	n := emaneNetwork()
-	pod, files, err := EMANEPod(n, "host-a", n.Spec.Members, nil, Options{EMANEImage: "r/emane:1", PullPolicy: corev1.PullIfNotPresent, PullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}})
+	pod, files, err := EMANEPod(n, "host-a", n.Spec.Members, nil, Options{EMANEImage: "r/emane:1", EMANEAnnotations: map[string]string{"mesh": "none"}, PullPolicy: corev1.PullIfNotPresent, PullSecrets: []corev1.LocalObjectReference{{Name: "registry"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,8 @@ type Options struct {
 	GuestImage, GuestToolsImage string
 	// EMANEImage is the image of the engine emane, empty if EMANE is not installed.
 	EMANEImage string
+	// EMANEAnnotations are those of its pods.
+	EMANEAnnotations map[string]string
 	// MemoryLimit is for app containers without a limit, ScratchLimit for each of their folders for data and /tmp. Zero is no
 	// limit.
 	MemoryLimit, ScratchLimit resource.Quantity

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -92,6 +93,9 @@ func parseFlags() *config {
 	flag.StringVar(&r.GuestToolsImage, "guest-tools-image", "", "container disk with the agent and the platform's programs, for guests")
 	flag.StringVar(&r.ToolboxImage, "toolbox-image", "", "image with tools for networks, for vignette shell --toolbox")
 	flag.StringVar(&r.EMANEImage, "emane-image", "", "image of EMANE, for networks with engine emane; without it experiments with such networks are not accepted")
+	flag.Func("emane-annotations", "annotations of EMANE's pods, as a `JSON` object of strings", func(text string) error {
+		return json.Unmarshal([]byte(text), &r.EMANEAnnotations)
+	})
 	flag.StringVar(&c.memoryLimit, render.MemoryLimitFlag, render.DefaultMemoryLimit, "memory of an app's container that states no limit, and 64Mi more for each further instance; 0 is no limit")
 	flag.StringVar(&c.scratchLimit, "app-scratch-limit", "1Gi", "most that an app may have in each of its folders for data and for /tmp; 0 is no limit")
 	flag.BoolVar(&r.ClusterDNS, "cluster-dns", false, "let nodes use the cluster's DNS, by which they can exchange signals without their radios")
