@@ -140,6 +140,19 @@ def test_the_first_step_may_be_late_too(pair):
     assert [(moment["fromSeconds"], moment["toSeconds"], moment["worstSeconds"]) for moment in late] == [(0.0, 7.0, 0.11)]
 
 
+def test_changes_that_come_late_are_moments_in_which_frames_met_the_earlier_values(pair):
+    for due, done in ((-3.0, -1.0), (20.0, 20.009), (29.9, 30.4), (80.0, 81.0)):
+        pair.around(done, network="wan", changeDueTs=T0 + round(due * SECOND))
+    for second in range(60):
+        pair.event("nor/bft", "sent", second + 0.1, f"m{second}", "/nor/bft")
+        pair.event("prt/picture", "received", second + (0.4 if second == 30 else 0.2), f"m{second}", "/nor/bft")
+    results = analyse(pair.write()).results
+    late = results["verdict"]["late"]
+    assert [(moment["fromSeconds"], moment["toSeconds"], moment["worstSeconds"]) for moment in late] == [(29.9, 30.4, 0.5)]
+    assert late[0]["what"] == "changes of wan came 0.500 s late on host host-a"
+    assert results["groups"][0]["bounds"]["marked"] == 1 and results["gaps"] is None
+
+
 @pytest.mark.parametrize(("step", "start", "end"), [(5.0, 24.0, 30.0), (-5.0, 29.0, 35.0)])
 def test_a_step_of_the_clock_that_agents_log_is_late_time_and_a_gap(pair, step, start, end):
     for node, app in (("nor", "bft"), ("prt", "picture")):

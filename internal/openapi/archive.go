@@ -47,7 +47,7 @@ func Archive() API {
 		Others: []any{
 			runapi.RunRecord{}, runapi.StateRecord{}, runapi.KubernetesEvent{}, runapi.AgentEvent{}, runapi.RadioHeader{}, runapi.RadioSample{}, runapi.RadioPositions{},
 			runapi.RadioLinks{}, runapi.RadioSteps{}, runapi.RadioRoutes{}, runapi.RadioGap{}, runapi.RadioPeer{}, runapi.RadioLateTime{}, runapi.RadioMissedSlots{},
-			runapi.RadioStealTime{}, runapi.RadioLoad{}, runapi.CaptureSample{},
+			runapi.RadioLateChange{}, runapi.RadioStealTime{}, runapi.RadioLoad{}, runapi.CaptureSample{},
 		},
 		Values: map[reflect.Type][]any{
 			reflect.TypeFor[runapi.Verb]():       {runapi.VerbStart, runapi.VerbStop},

@@ -55,6 +55,15 @@ type RadioMissedSlots struct {
 	Slots           int64  `json:"slots"`
 }
 
+// RadioLateChange is a line of a host's radio log with the field changeDueTs: a time in which the radios of a network had not carried
+// out a change of it that was due. Changes that are at most 2 ms late have none.
+type RadioLateChange struct {
+	// TimeNanoseconds is when it was carried out; FromNanoseconds when it was due.
+	TimeNanoseconds int64  `json:"ts"`
+	FromNanoseconds int64  `json:"changeDueTs"`
+	Network         string `json:"network"`
+}
+
 // RadioLoad is a line of a host's radio log with the field busySeconds: how busy the host was since the last sample, about once a
 // second. The pressures are absent if the kernel has no pressure stall information (PSI).
 type RadioLoad struct {

@@ -665,7 +665,7 @@ type RadioSample struct {
 // The lines of a host's radio log, radio/HOST.jsonl, are RadioSamples and lines with a field of their own: RadioHeader (host),
 // RadioGap (gap), CaptureSample (capture), RadioPositions (positions), RadioLinks (receiver), RadioSteps (steps),
 // RadioRoutes (routing), RadioPeer (peer), RadioLateTime (lateSeconds), RadioMissedSlots (slotsMissedFrom),
-// RadioStealTime (stolenSeconds) and RadioLoad (busySeconds).
+// RadioLateChange (changeDueTs), RadioStealTime (stolenSeconds) and RadioLoad (busySeconds).
 
 // PositionsLog is the log with a node's NodePosition lines, among those of one of its apps.
 const PositionsLog = "positions.jsonl"

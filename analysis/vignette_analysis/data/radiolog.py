@@ -46,6 +46,7 @@ _HOSTS = {
 _STOLEN = {"ts": pl.Int64, "host": pl.String, "stolenSeconds": pl.Float64}
 _LATE = {"ts": pl.Int64, "host": pl.String, "fromTs": pl.Int64, "lateSeconds": pl.Float64}
 _MISSED = {"ts": pl.Int64, "host": pl.String, "network": pl.String, "node": pl.String, "slotsMissedFrom": pl.Int64, "slots": pl.Int64}
+_CHANGES = {"ts": pl.Int64, "host": pl.String, "network": pl.String, "changeDueTs": pl.Int64}
 # Records of older logs that are ignored.
 _OLD = {"stillSeconds": pl.Float64, "processorStillSeconds": pl.Float64}
 _LOAD = {
@@ -66,6 +67,7 @@ _SCHEMA = (
     | _STOLEN
     | _LATE
     | _MISSED
+    | _CHANGES
     | _OLD
     | _LOAD
     | {"gap": pl.String, "capture": pl.String, "receiver": pl.String, "routing": pl.String, "positions": pl.Struct({"": pl.Null})}
@@ -111,6 +113,8 @@ class RadioLog:
     # When hosts handled frames late (runapi.RadioLate), and slots that were missed (runapi.RadioMissed).
     late: pl.DataFrame
     missed: pl.DataFrame
+    # When changes of networks were due and not carried out (runapi.RadioLateChange).
+    changes: pl.DataFrame
     # How busy hosts were (runapi.RadioLoad).
     loads: pl.DataFrame
     # The time of each host's newest line that is not of a capture, Unix nanoseconds.
@@ -120,7 +124,8 @@ class RadioLog:
 def read(run: Run, gaps: Gaps) -> RadioLog:
     """Read every host's log. Lines of an unknown kind are a gap."""
     frames, steps, outages, captures = [pl.DataFrame(schema=_SAMPLE)], [pl.DataFrame(schema=_STEPS)], {}, []
-    peers, stolen, lates, misses, loads = ([pl.DataFrame(schema=schema)] for schema in (_HOSTS, _STOLEN, _LATE, _MISSED, _LOAD))
+    kinds = (_HOSTS, _STOLEN, _LATE, _MISSED, _CHANGES, _LOAD)
+    peers, stolen, lates, misses, changes, loads = ([pl.DataFrame(schema=schema)] for schema in kinds)
     until = {}
     for path in run.files("radio/*.jsonl"):
         raw, bad = jsonlines.read(path, _SCHEMA)
@@ -136,6 +141,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         taken = timed.filter(~special & pl.col("stolenSeconds").is_not_null())
         late = timed.filter(~special & pl.all_horizontal(pl.col("lateSeconds", "fromTs").is_not_null()))
         missed = timed.filter(~special & pl.all_horizontal(pl.col("slotsMissedFrom", "slots", "network", "node").is_not_null()))
+        changed = timed.filter(~special & pl.all_horizontal(pl.col("changeDueTs", "network").is_not_null()))
         old = timed.filter(~special & pl.any_horizontal(pl.col(_OLD.keys()).is_not_null()))
         busy = timed.filter(~special & pl.all_horizontal(pl.col("busySeconds", "seconds", "cpus").is_not_null()))
         if others:
@@ -149,7 +155,7 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
                     outages[outage.what, outage.host, outage.node, outage.start] = outage
                 else:
                     captures.append(record)
-        bad += raw.height - others - sum(frame.height for frame in (good, headers, moves, routes, known, taken, late, missed, old, busy))
+        bad += raw.height - others - sum(frame.height for frame in (good, headers, moves, routes, known, taken, late, missed, changed, old, busy))
         name = run.relative(path)
         if bad:
             gaps.add(f"log {name}", f"{bad} lines are no samples")
@@ -159,12 +165,13 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
         stolen.append(taken.select(_STOLEN.keys()).with_columns(host=pl.lit(path.stem)))
         lates.append(late.select(_LATE.keys()).with_columns(host=pl.lit(path.stem)))
         misses.append(missed.select(_MISSED.keys()).with_columns(host=pl.lit(path.stem)))
+        changes.append(changed.select(_CHANGES.keys()).with_columns(host=pl.lit(path.stem)))
         loads.append(busy.select(_LOAD.keys()).with_columns(host=pl.lit(path.stem)))
     return RadioLog(
         pl.concat(frames),
         _of_the_run(run, list(outages.values()), gaps),
         captures,
-        *(pl.concat(parts) for parts in (steps, peers, stolen, lates, misses, loads)),
+        *(pl.concat(parts) for parts in (steps, peers, stolen, lates, misses, changes, loads)),
         until,
     )
 

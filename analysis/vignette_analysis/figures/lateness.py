@@ -105,9 +105,9 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
     found.intervals += _without_lines(samples, found.intervals)
     found.overflows += _losses(samples, _OVERFLOWS)
     # Frames met the earlier values meanwhile: some may have come late, and some may have been lost.
-    late_steps = _late_steps(run, log.steps)
-    found.intervals += late_steps
-    found.losses += _losses(samples, _LOSSES) + [Loss(i.start, i.end, 0, i.what, i.network) for i in late_steps]
+    earlier = _late_steps(run, log.steps) + _late_changes(run, log.changes)
+    found.intervals += earlier
+    found.losses += _losses(samples, _LOSSES) + [Loss(i.start, i.end, 0, i.what, i.network) for i in earlier]
     found.networks = [_network(*part) for part in samples.partition_by("network", as_dict=True).items()]
     found.context += _stolen(run, log)
 
@@ -184,6 +184,15 @@ def _late_steps(run: Run, steps: pl.DataFrame) -> list[Interval]:
     return [
         Interval(start, end, seconds, f"positions and pathloss of {network} came {seconds:.3f} s late on host {host}", network)
         for start, end, seconds, network, host in rows.select("since", "ts", "worstStepLatenessSeconds", "network", "host").rows()
+    ]
+
+
+def _late_changes(run: Run, changes: pl.DataFrame) -> list[Interval]:
+    """Intervals in which changes were due and not carried out."""
+    return [
+        Interval(due, ts, (ts - due) / 1e9, f"changes of {network} came {(ts - due) / 1e9:.3f} s late on host {host}", network)
+        for due, ts, network, host in _begun(run, changes, "changeDueTs").select("changeDueTs", "ts", "network", "host").rows()
+        if ts - due > LATE_ACTION_SECONDS * 1e9
     ]
 
 

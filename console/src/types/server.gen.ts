@@ -1817,6 +1817,13 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description RadioLateChange is a line of a host's radio log with the field changeDueTs: a time in which the radios of a network had not carried out a change of it that was due. Changes that are at most 2 ms late have none. */
+        RadioLateChange: {
+            /** @description ts is when it was carried out; changeDueTs when it was due. */
+            ts: number;
+            changeDueTs: number;
+            network: string;
+        };
         /** @description RadioLateTime is a line of a host's radio log with the field lateSeconds: a time in which frames on this host were not handled at their times. Frames from nodes were read late, and frames were released late, by at most lateSeconds. */
         RadioLateTime: {
             /** @description ts is when the radio had caught up; fromTs is when it was last on time. */

@@ -28,6 +28,9 @@ type Network struct {
 	Loop int
 	// Late are the times in which EMANE was late since the last reset; with reset only.
 	Late []radio.Interval
+	// LateChanges are the times from when changes were due until they were carried out, by CLOCK_REALTIME, since the last
+	// reset; with reset only.
+	LateChanges []radio.Interval
 	// Physical networks have a physical layer; the following fields are for them. LinksHeard is the number of
 	// links on which something was sent. Links has all of them, or none above MaxLinkSeries. With reset it has as
 	// many receivers' links as a sample has room for, in rotation.

@@ -3,12 +3,14 @@ package networks
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/waveforms"
@@ -64,7 +66,8 @@ func (n *network) change(before *v1alpha1.RadioNetworkSpec) error {
 	}
 	n.requested(r)
 	for _, c := range waveforms.NewlyOverdue(before, spec, now) {
-		n.networks.countChange(spec.Network, time.Duration(clock.Realtime()-spec.T0.UnixNano()-c.AtNanoseconds))
+		done := clock.Realtime()
+		n.countChange(spec.Network, done, time.Duration(done-spec.T0.UnixNano()-c.AtNanoseconds))
 	}
 	return nil
 }
@@ -115,25 +118,52 @@ func (m *Networks) changeCarriedOut(e *dataplane.Event) {
 	if n == nil || n.running == nil {
 		return
 	}
-	if !e.Neighbour {
-		m.countChange(n.object.Spec.Network, e.Late)
-	}
+	done := clock.Realtime()
 	if n.running.Version == e.Version { // else the newer request has it
+		done = n.running.T0 + n.running.Later[e.Change].AtNanoseconds + int64(e.Late)
 		n.state = n.state.FollowedBy(&n.running.Later[e.Change].State)
 		m.Silenced()
+	}
+	if !e.Neighbour {
+		n.countChange(n.object.Spec.Network, done, e.Late)
 	}
 }
 
 // changeCounters count the changes of running networks.
 type changeCounters struct{ applied, late atomic.Uint64 }
 
-// countChange counts a change.
-func (m *Networks) countChange(network string, late time.Duration) {
+// countChange counts a change that was done at a time of CLOCK_REALTIME, so much after its own.
+func (n *network) countChange(name string, done int64, late time.Duration) {
+	m := n.networks
 	m.changes.applied.Add(1)
 	if late > lateChangeThreshold {
 		m.changes.late.Add(1)
-		go m.Log.Warn("a change of a network was applied late", "network", network, "lateness", late)
+		n.lateChanges.add(radio.Interval{From: done - int64(late), To: done, Worst: int64(late)})
+		go m.Log.Warn("a change of a network was applied late", "network", name, "lateness", late)
 	}
+}
+
+// lateChanges are the times in which changes of a network were due and not carried out. EMANE's driver adds to them without the lock of
+// the networks.
+type lateChanges struct {
+	mu    sync.Mutex
+	times radio.Intervals
+}
+
+func (l *lateChanges) add(one radio.Interval) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.times.Add(one)
+}
+
+// take returns them with reset, and forgets them.
+func (l *lateChanges) take(reset bool) []radio.Interval {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !reset {
+		return nil
+	}
+	return l.times.Take()
 }
 
 func (c *changeCounters) collectors() []prometheus.Collector {

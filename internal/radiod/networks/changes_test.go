@@ -171,6 +171,13 @@ func TestAnOverdueChangeIsCarriedOutAtOnceAndNotedAsLate(t *testing.T) {
 	if carriedOut, late := o.changes.applied.Load(), o.changes.late.Load(); carriedOut != 1 || late != 1 {
 		t.Errorf("%d changes carried out, %d late; want one, late", carriedOut, late)
 	}
+	due := object.Spec.T0.Add(time.Second).UnixNano()
+	for _, want := range []int{1, 0} {
+		times := o.Counters(nil, true)[0].LateChanges
+		if len(times) != want || want == 1 && (times[0].From != due || times[0].To < due+59e9) {
+			t.Errorf("late times %v; want %d, once, from %d until now", times, want, due)
+		}
+	}
 	object = object.DeepCopy()
 	object.Generation = 3
 	set(t, o.Networks, object) // nothing new

@@ -65,7 +65,7 @@ func (n *network) updateDriver() {
 	uid, name := string(n.object.UID), n.object.Spec.Network
 	n.driver = emaned.Start(emaned.Options{Find: n.networks.Finder.OfPod, Log: n.networks.Log, Changed: func() { go n.networks.Changed(uid) },
 		Channel: func(of *ota.Sockets) error { return n.networks.Plane.SetChannel(uid, of) },
-		Step:    n.steps.Add, Change: func(late time.Duration) { n.networks.countChange(name, late) }, Published: published}, in)
+		Step:    n.steps.Add, Change: func(late time.Duration) { n.countChange(name, clock.Realtime(), late) }, Published: published}, in)
 }
 
 func (n *network) endDriver() {
@@ -158,6 +158,7 @@ func (n *network) countEMANE(routed map[membership.Key]*figures.Routing, reset b
 	if reset {
 		counted.Late = n.driver.Late()
 	}
+	counted.LateChanges = n.lateChanges.take(reset)
 	n.countEMANELinks(&counted, here, reset)
 	n.countEnvironment(&counted, clock.Monotonic(), reset)
 	return counted

@@ -81,6 +81,7 @@ type network struct {
 	driver       *emaned.Driver          // of a network that EMANE carries, while it has attachments here; running is nil then
 	preparer     *preparation.Background // nil for waveforms without a physical layer, and where something is missing for it
 	steps        preparation.StepCounters
+	lateChanges  lateChanges
 	disturbed    dataplane.PortSet // the radios of its neighbours on this host
 	nextReceiver int               // index of the receiver whose links are sampled next
 	message      string

@@ -43,7 +43,7 @@ func (n *network) count(routed map[membership.Key]*figures.Routing, reset bool) 
 		n.networks.Log.Error("counters of a network", "network", n.object.Name, "error", err)
 		return counted
 	}
-	counted.Loop = s.Loop
+	counted.Loop, counted.LateChanges = s.Loop, n.lateChanges.take(reset)
 	for i := range s.Ports {
 		p := &s.Ports[i]
 		node := figures.Node{Node: p.Name, Counters: p.Counters, Slots: p.Slots, Classes: p.Classes}

@@ -271,6 +271,9 @@ func encodeSamples(encoder *json.Encoder, now int64, networks []figures.Network)
 					FromNanoseconds: toRealtime + missed.From, Network: n.Network, Node: node.Node, Slots: missed.Count}))
 			}
 		}
+		for _, late := range n.LateChanges {
+			failed = errors.Join(failed, encoder.Encode(runapi.RadioLateChange{TimeNanoseconds: late.To, FromNanoseconds: late.From, Network: n.Network}))
+		}
 	}
 	return failed
 }

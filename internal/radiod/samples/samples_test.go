@@ -367,6 +367,7 @@ func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T
 	node := &counters[0].Nodes[0]
 	node.Lateness.Buckets = [18]uint64{4, 0, 2}
 	node.Slots.MissedIn = []radio.Interval{{From: 5e9, To: 6e9, Count: 3}}
+	counters[0].LateChanges = []radio.Interval{{From: 1000, To: 4000}}
 	if err := s.sample(100, counters); err != nil {
 		t.Fatal(err)
 	}
@@ -393,11 +394,11 @@ func TestLateTimesAreWrittenIntoTheLogsOfTheRunsThatTheirLoopServes(t *testing.T
 		missed.Network != "vhf" || missed.Node != "hq" || missed.Slots != 3 {
 		t.Errorf("%q: want three slots that were missed in a second", all[2])
 	}
-	if len(all) != 5 {
-		t.Fatalf("%d lines: %q; want two late times after header, sample and missed slots", len(all), all)
+	if len(all) != 6 || all[3] != `{"ts":4000,"changeDueTs":1000,"network":"vhf"}` {
+		t.Fatalf("%d lines: %q; want two late times after header, sample, missed slots and the late change", len(all), all)
 	}
 	now := time.Now().UnixNano()
-	for _, line := range all[3:] {
+	for _, line := range all[4:] {
 		var late runapi.RadioLateTime
 		if err := json.Unmarshal([]byte(line), &late); err != nil || late.TimeNanoseconds-late.FromNanoseconds != 2e9 || late.LateSeconds != 0.5 {
 			t.Errorf("%q: want 2 s in which the loop was 0.5 s late", line)
