@@ -110,7 +110,7 @@ class RadioLog:
     peers: pl.DataFrame
     # Processor time that hypervisors took from hosts (runapi.RadioStolen).
     stolen: pl.DataFrame
-    # When hosts handled frames late (runapi.RadioLate), and slots that were missed (runapi.RadioMissed).
+    # When hosts handled frames late (runapi.RadioLateTime), and slots that were missed (runapi.RadioMissedSlots).
     late: pl.DataFrame
     missed: pl.DataFrame
     # When changes of networks were due and not carried out (runapi.RadioLateChange).
