@@ -204,9 +204,10 @@ func (s *step) plan() (*matrix.Plan, error) {
 	return s.expanded, nil
 }
 
-// roundInNames is the round in the names of experiments, 0 for none.
+// roundInNames is the round in the names of experiments, 0 for none. A later round has it even if its schedule was removed, as
+// experiments of an earlier one may have the names without it.
 func (s *step) roundInNames() int64 {
-	if s.spec.Schedule == nil {
+	if s.spec.Schedule == nil && s.status.Round <= 1 {
 		return 0
 	}
 	return s.status.Round

@@ -187,6 +187,23 @@ func TestAnEditedScheduleStartsNoRoundForATimeBeforeTheEdit(t *testing.T) {
 	}
 }
 
+func TestARoundWhoseScheduleIsRemovedTakesNoExperimentOfAnEarlierRound(t *testing.T) {
+	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule, s.Parallelism = nil, 1 })
+	p.finish() // round 1, whose experiments stay
+	p.edit(func(s *v1alpha1.CampaignSpec) { s.Schedule = &v1alpha1.Schedule{Cron: "0 * * * *"} })
+	p.advance(90*time.Minute, time.Minute, false) // round 2 has begun its first run
+	p.edit(func(s *v1alpha1.CampaignSpec) { s.Schedule = nil })
+	p.finish()
+	if len(p.made) != 4 {
+		t.Errorf("%d experiments were made; want two in each of two rounds", len(p.made))
+	}
+	for _, run := range p.campaign.Status.Runs {
+		if of := p.world[run.Name]; of.Round != 2 {
+			t.Errorf("%s of round 2 has the results of round %d", run.Name, of.Round)
+		}
+	}
+}
+
 func TestARoundThatIsToReplaceAnotherIsKeptWhileTheCampaignIsSuspended(t *testing.T) {
 	for name, c := range map[string]struct {
 		suspended time.Duration
