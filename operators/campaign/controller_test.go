@@ -468,6 +468,23 @@ func TestTheArchiveHasTheResultOfADeletedRun(t *testing.T) {
 	}
 }
 
+func TestARunWhoseExperimentWasDeletedSaysWhyItFailed(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.api.Create(t.Context(), tiny()))
+	for len(w.experiments()) < 2 {
+		w.reconcile()
+	}
+	w.reconcile()
+	gone := w.experiments()[0]
+	why := "the experiment was deleted while Running" // as its finalizer tells the archive
+	w.archive.states[string(gone.UID)] = runapi.State{Plan: runapi.Plan{Phase: v1alpha1.PhaseFailed, Message: why}}
+	w.must(w.api.Delete(t.Context(), &gone))
+	w.untilOver()
+	if c := w.campaign(); c.Status.Runs[1].Message != why || !strings.Contains(c.Status.Message, gone.Name+": "+why) {
+		t.Errorf("%s; %+v", c.Status.Message, c.Status.Runs[1])
+	}
+}
+
 func TestAnExperimentOfSomebodyElseIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.api.Create(t.Context(), &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tiny-1ms-500ms-1"}, Spec: pair()}))

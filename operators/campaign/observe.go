@@ -67,7 +67,7 @@ func (r *Reconciler) findUncached(ctx context.Context, s *scope, run *v1alpha1.C
 		return err
 	}
 	if err == nil {
-		gone.Phase = state.Plan.Phase
+		gone.Phase, gone.Message = state.Plan.Phase, state.Plan.Message
 		if state.Results != nil {
 			gone.Results = headline.Of(state.Results)
 		}
