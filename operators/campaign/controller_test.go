@@ -529,18 +529,22 @@ func TestACampaignThatIsCreatedAgainWaitsForTheOldExperiments(t *testing.T) {
 	}
 }
 
-func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
-	w := newWorld(t)
-	full := true
-	under := w.r.Client
-	w.r.Client = interceptor.NewClient(under.(client.WithWatch), interceptor.Funcs{
+// limitExperiments has the API server refuse experiments while full is true.
+func (w *world) limitExperiments(full *bool) {
+	w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
-			if full {
+			if *full {
 				return apierrors.NewForbidden(schema.GroupResource{Resource: "experiments"}, object.GetName(), errors.New("exceeded quota: team"))
 			}
 			return c.Create(ctx, object, o...)
 		},
 	})
+}
+
+func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	full := true
+	w.limitExperiments(&full)
 	w.must(w.api.Create(t.Context(), tiny()))
 	for range 6 {
 		w.reconcile()
@@ -559,6 +563,37 @@ func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
 	w.untilOver()
 	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || c.Status.Runs[0].Message != "" {
 		t.Errorf("%+v", c.Status)
+	}
+}
+
+func TestARunThatWaitsForAQuotaDoesNotStartWhileNoneMay(t *testing.T) {
+	for name, c := range map[string]struct{ change, mend func(*v1alpha1.Campaign) }{
+		"suspended": {func(c *v1alpha1.Campaign) { c.Spec.Suspend = true }, func(c *v1alpha1.Campaign) { c.Spec.Suspend = false }},
+		"edited badly": {func(c *v1alpha1.Campaign) { c.Spec.Matrix.Axes[0].Path = "networks[wan].link.dealy" },
+			func(c *v1alpha1.Campaign) { c.Spec = tiny().Spec }},
+		"without its reference figures": {func(c *v1alpha1.Campaign) { c.Spec.Reference = withReference().Spec.Reference },
+			func(c *v1alpha1.Campaign) { c.Spec.Reference = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			full := true
+			w.limitExperiments(&full)
+			w.must(w.api.Create(t.Context(), tiny()))
+			for range 6 {
+				w.reconcile()
+			}
+			w.edit(c.change)
+			full = false
+			for range 6 {
+				w.reconcile()
+			}
+			if counts := w.campaign().Status.Counts; len(w.experiments()) > 0 || counts.Pending != 3 {
+				t.Errorf("%d experiments, runs %+v; want that all are still to come", len(w.experiments()), counts)
+			}
+			w.edit(c.mend)
+			w.untilOver()
+			w.wantMade("tiny-1ms-1s-1", "tiny-1ms-500ms-1", "tiny-50ms-500ms-1")
+		})
 	}
 }
 

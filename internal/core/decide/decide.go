@@ -76,6 +76,7 @@ func Step(c *v1alpha1.Campaign, accepted bool, world Observed, now time.Time) (A
 	before := c.Status.DeepCopy()
 	s := &step{campaign: c, spec: &c.Spec, status: &c.Status, observed: world, now: now, accepted: accepted}
 	s.observe()
+	s.takeBack()
 	if accepted {
 		if err := s.startDueRound(); err != nil {
 			return s.actions, err
@@ -167,6 +168,19 @@ func (s *step) end(run *v1alpha1.CampaignRun, phase v1alpha1.RunPhase, message s
 	if phase != v1alpha1.RunSucceeded {
 		run.Message = wording.Shorten(message, maxMessage)
 		s.addEvent(true, "Run"+string(phase), "%s: %s", run.Name, run.Message)
+	}
+}
+
+// takeBack makes runs pending again that could not be created, such as for a quota, while no run may start.
+func (s *step) takeBack() {
+	if s.accepted && !s.spec.Suspend && !s.replaces() {
+		return
+	}
+	for i := range s.status.Runs {
+		run := &s.status.Runs[i]
+		if _, found := s.observed[run.Name]; IsActive(run) && run.UID == "" && !found {
+			run.Phase, run.StartTime, run.SpecDigest, run.Message = v1alpha1.RunPending, nil, "", ""
+		}
 	}
 }
 

@@ -130,6 +130,17 @@ func TestARoundThatIsDueWhileOneIsActive(t *testing.T) {
 	}
 }
 
+func TestARoundThatWaitsForAQuotaGivesWayToTheNext(t *testing.T) {
+	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule.ConcurrencyPolicy = v1alpha1.ConcurrencyReplace })
+	p.full = true
+	p.advance(2*time.Hour+30*time.Minute, time.Minute, true)
+	p.full = false
+	p.advance(10*time.Minute, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 2 || s.Rounds[1].Runs.Skipped != 2 || s.Counts.Succeeded != 2 {
+		t.Errorf("round %d, before it %+v, runs %+v; want the first skipped and the second done", s.Round, s.Rounds, s.Counts)
+	}
+}
+
 func TestARoundThatIsTooLateIsLeftOut(t *testing.T) {
 	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Schedule.StartingDeadline = "10m" })
 	p.now = at("2026-03-01T13:20:00Z") // the operator was down

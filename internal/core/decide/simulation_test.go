@@ -31,6 +31,8 @@ type simulation struct {
 	events []Event
 	// undisturbed means that there are no more edits and crashes.
 	undisturbed bool
+	// full means that a quota has no room for an experiment.
+	full bool
 }
 
 func values(texts ...string) (all []apiextensionsv1.JSON) {
@@ -108,8 +110,8 @@ func (p *simulation) reconcile() (settled bool) {
 
 func (p *simulation) create(name string) {
 	p.t.Helper()
-	if p.world[name] != nil {
-		return // AlreadyExists
+	if p.full || p.world[name] != nil {
+		return // Forbidden, or AlreadyExists
 	}
 	i := slices.IndexFunc(p.campaign.Status.Runs, func(r v1alpha1.CampaignRun) bool { return r.Name == name })
 	run := &p.campaign.Status.Runs[i]
