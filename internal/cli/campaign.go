@@ -93,10 +93,10 @@ func campaignTable(campaigns []v1alpha1.Campaign, namespaces bool, now time.Time
 		s := &camp.Status
 		next := ""
 		if s.NextScheduleTime != nil {
-			next = "in " + duration.HumanDuration(s.NextScheduleTime.Sub(now))
+			next = untilText(s.NextScheduleTime.Time, now)
 		}
 		cells := []string{camp.Name, campaignPhase(camp), s.Counts.Summary, count(int64(s.Counts.Failed)), count(s.Round), timeLeft(camp, now), next,
-			duration.HumanDuration(now.Sub(camp.CreationTimestamp.Time))}
+			ageText(camp.CreationTimestamp.Time, now)}
 		if namespaces {
 			cells = append([]string{camp.Namespace}, cells...)
 		}
@@ -104,6 +104,18 @@ func campaignTable(campaigns []v1alpha1.Campaign, namespaces bool, now time.Time
 	}
 	return rows.String()
 }
+
+// untilText says how long it is until a moment. One that has passed waits for the operator, or until the campaign is accepted.
+func untilText(moment, now time.Time) string {
+	left := moment.Sub(now)
+	if left < 0 {
+		return "overdue"
+	}
+	return "in " + duration.HumanDuration(left)
+}
+
+// ageText says how long ago something was. The cluster's clock may be ahead of this machine's.
+func ageText(since, now time.Time) string { return duration.HumanDuration(max(0, now.Sub(since))) }
 
 func campaignPhase(camp *v1alpha1.Campaign) string {
 	if camp.Status.Phase == "" {

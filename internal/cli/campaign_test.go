@@ -99,6 +99,23 @@ func TestTheStatusOfACampaignIsComplete(t *testing.T) {
 	golden.Check(t, "campaign-finished.txt", campaignDescription(finishedE4(), noon.Add(3*time.Hour)))
 }
 
+func TestARoundThatDoesNotBeginInTimeIsOverdue(t *testing.T) {
+	camp, now := nightly(), noon.Add(15*time.Hour)
+	for what, text := range map[string]string{"list": campaignTable([]v1alpha1.Campaign{*camp}, false, now), "status": campaignDescription(camp, now)} {
+		if !strings.Contains(text, "overdue") || strings.Contains(text, "invalid") {
+			t.Errorf("%s an hour after its next round was due:\n%s", what, text)
+		}
+	}
+}
+
+func TestAnAgeIsNoneWhereTheClustersClockIsAhead(t *testing.T) {
+	camp := nightly()
+	camp.CreationTimestamp = *at(5 * time.Second)
+	if text := campaignTable([]v1alpha1.Campaign{*camp}, false, noon); !strings.HasSuffix(text, "0s\n") {
+		t.Errorf("%s: want an age of 0s", text)
+	}
+}
+
 // campaignArchive has results of the runs whose UIDs are keys, and the list of archived runs.
 type campaignArchive struct {
 	results map[string]float64

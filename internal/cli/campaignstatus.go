@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/duration"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -138,7 +137,7 @@ func nextRound(camp *v1alpha1.Campaign, now time.Time) string {
 	if zone, err := time.LoadLocation(schedule.TimeZone); err == nil && schedule.TimeZone != "" {
 		at = next.In(zone).Format("2006-01-02 15:04:05 ") + schedule.TimeZone
 	}
-	text := fmt.Sprintf("%s, in %s (%s)", at, duration.HumanDuration(next.Sub(now)), schedule.Cron)
+	text := fmt.Sprintf("%s, %s (%s)", at, untilText(next.Time, now), schedule.Cron)
 	if camp.Spec.Suspend {
 		text += ", unless it is still suspended"
 	}
@@ -162,7 +161,7 @@ func notableRuns(runs []v1alpha1.CampaignRun, now time.Time) table {
 			continue
 		case v1alpha1.RunFailed, v1alpha1.RunLost:
 			if run.CompletionTime != nil {
-				since = duration.HumanDuration(now.Sub(run.CompletionTime.Time))
+				since = ageText(run.CompletionTime.Time, now)
 			}
 		default:
 			if run.StartTime != nil {

@@ -179,7 +179,7 @@ func queueTable(r capacity.Report, now time.Time) string {
 		if e.ExpectedStart != nil {
 			expected = "in " + duration.HumanDuration(max(e.ExpectedStart.Sub(now), 0))
 		}
-		cells := left(e.Namespace+"/"+e.Name, strconv.Itoa(int(e.Priority)), strconv.Itoa(int(e.Nodes)), duration.HumanDuration(now.Sub(e.Since)), expected, e.Reason, oneLine(e.Message))
+		cells := left(e.Namespace+"/"+e.Name, strconv.Itoa(int(e.Priority)), strconv.Itoa(int(e.Nodes)), ageText(e.Since, now), expected, e.Reason, oneLine(e.Message))
 		rows = append(rows, append(left(place), cells...))
 	}
 	return rows.String()

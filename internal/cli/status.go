@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/core/origin"
@@ -93,7 +92,7 @@ func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time
 				delivered = r.DeliveredPercent + " %"
 			}
 		}
-		cells := []string{e.Name, stage(&e), e.Status.Nodes.Summary, e.Status.Progress, delivered, median, duration.HumanDuration(now.Sub(e.CreationTimestamp.Time))}
+		cells := []string{e.Name, stage(&e), e.Status.Nodes.Summary, e.Status.Progress, delivered, median, ageText(e.CreationTimestamp.Time, now)}
 		if namespaces {
 			cells = append([]string{e.Namespace}, cells...)
 		}
