@@ -151,12 +151,12 @@ func (s *Server) logSpareScenario(digest string) {
 	s.config.Log.Info("deleted a scenario that nothing uses, to make room for another", "scenario", digest)
 }
 
-// expireScenarios deletes scenarios that were not used for the retention, and that no run that goes on has.
+// expireScenarios deletes scenarios that were not used for the retention, and that no run has: a team may keep runs longer.
 func (s *Server) expireScenarios() {
 	if s.config.Retention <= 0 {
 		return
 	}
-	deleted, err := s.scenarios.Expire(archive.Spare{Before: s.config.Now().Add(-s.config.Retention), Needed: s.runs.neededScenarios()})
+	deleted, err := s.scenarios.Expire(archive.Spare{Before: s.config.Now().Add(-s.config.Retention), Needed: s.runs.plannedScenarios()})
 	for _, digest := range deleted {
 		s.config.Log.Info("deleted a scenario that was not used for longer than the retention", "scenario", digest, "retention", s.config.Retention)
 	}

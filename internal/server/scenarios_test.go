@@ -179,13 +179,25 @@ func TestAFullStoreDeletesWhatNoScenarioAndNoRunHas(t *testing.T) {
 	}
 }
 
-func TestTheScenarioOfALiveRunDoesNotExpire(t *testing.T) {
+func TestAScenarioDoesNotExpireWhileTheArchiveHasARunWithIt(t *testing.T) {
 	l, digest := labWithAnUnusedScenario(t)
-	l.plan(func(p *runapi.Plan) { p.Scenario = &runapi.PlannedScenario{Name: "hills", Digest: digest} })
-	l.server.expireScenarios()
-	if has, err := l.as("operator").HasScenario(t.Context(), digest); err != nil || !has {
-		t.Errorf("still there: %t, %v; want it for the run", has, err)
+	withScenario := func(p *runapi.Plan) { p.Scenario = &runapi.PlannedScenario{Name: "hills", Digest: digest} }
+	expectAfterExpiry := func(want bool, when string) {
+		t.Helper()
+		l.server.expireScenarios()
+		if has, err := l.as("operator").HasScenario(t.Context(), digest); err != nil || has != want {
+			t.Errorf("%s it is there: %t, %v; want %t", when, has, err, want)
+		}
 	}
+	l.plan(withScenario)
+	expectAfterExpiry(true, "while the run goes on")
+	l.plan(withScenario, ended)
+	l.seal()
+	expectAfterExpiry(true, "once the run is over, for its reruns,")
+	if err := l.as("operator").Delete(t.Context(), runUID); err != nil {
+		t.Fatal(err)
+	}
+	expectAfterExpiry(false, "once the run is deleted")
 }
 
 func TestAScenarioIsCompleteOrAbsentWheneverTheServerIsKilled(t *testing.T) {
