@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -45,7 +46,7 @@ func (r *rerun) buildExperiment(ctx context.Context) error {
 		return err
 	}
 	r.noteManualChanges()
-	r.noteSecrets()
+	r.noteContents()
 	var err error
 	e.Name, err = r.newName(ctx)
 	return err
@@ -253,18 +254,35 @@ func (r *rerun) noteManualChanges() {
 	}
 }
 
-// noteSecrets, whose contents no record has.
-func (r *rerun) noteSecrets() {
-	var names []string
+// noteContents that no record has: of Secrets, and of machines' disks that are named without a digest.
+func (r *rerun) noteContents() {
+	var secrets, disks []string
+	add := func(all *[]string, name string) {
+		if !slices.Contains(*all, name) {
+			*all = append(*all, name)
+		}
+	}
 	for _, app := range r.experiment.Spec.Apps {
 		for _, variable := range app.Env {
-			if variable.Secret != nil && !slices.Contains(names, variable.Secret.Name) {
-				names = append(names, variable.Secret.Name)
+			if variable.Secret != nil {
+				add(&secrets, variable.Secret.Name)
 			}
 		}
 	}
-	if len(names) > 0 {
-		r.note("Secrets are taken as they are now: %s", strings.Join(names, ", "))
+	for _, node := range r.experiment.Spec.Nodes {
+		vm := node.VM
+		if vm != nil && vm.CloudInit != nil && vm.CloudInit.Secret != "" {
+			add(&secrets, vm.CloudInit.Secret)
+		}
+		if vm.OwnDisk() && !strings.Contains(vm.Image, "@") {
+			add(&disks, cmp.Or(vm.Image, vm.PersistentVolumeClaim))
+		}
+	}
+	if len(secrets) > 0 {
+		r.note("Secrets are taken as they are now: %s", strings.Join(secrets, ", "))
+	}
+	if len(disks) > 0 {
+		r.note("virtual machines boot from their disks as they are now: %s", strings.Join(disks, ", "))
 	}
 }
 
