@@ -57,7 +57,7 @@ func (d *planner) explain(w *Waiter, t *team, o obstacle, decision *Decision) {
 		decision.Reason, decision.Message = ReasonAdmitted, fmt.Sprintf("there is room for all %d nodes", w.Demand.nodes())
 	case planned && decision.Position <= maxNamedPosition:
 		decision.Reason = ReasonWaitingForTurn
-		decision.Message = fmt.Sprintf("experiment %s/%s comes first, and would be delayed", o.reservedFor.Namespace, o.reservedFor.Name)
+		decision.Message = o.reservedFor.seenFrom(w.Namespace) + " comes first, and would be delayed"
 	case !planned && decision.searched && o.kind == quotaFull:
 		decision.Reason, decision.Message = ReasonNoRoom, d.quotaMessage(w, t, o)
 	case !planned && decision.searched, o.kind == clusterFull && !d.fitsWithoutExperiments(w):
@@ -69,6 +69,14 @@ func (d *planner) explain(w *Waiter, t *team, o obstacle, decision *Decision) {
 	default:
 		decision.Reason, decision.Message = ReasonWaitingForTurn, "others come first, and wait for room in the cluster"
 	}
+}
+
+// seenFrom names an experiment to the users of a namespace, who may not learn names of others.
+func (i *Identity) seenFrom(namespace string) string {
+	if i.Namespace != namespace {
+		return "an experiment of another namespace"
+	}
+	return "experiment " + i.Namespace + "/" + i.Name
 }
 
 func (d *planner) explainRefused(w *Waiter, t *team, decision *Decision) {

@@ -125,7 +125,7 @@ func TestRoom(t *testing.T) {
 				addWaiter("a", "x", 0, Forever, pods(8, "10m", "32Mi")), ReasonAdmitted, ""},
 		"an older one of another team that waits for the cluster": {
 			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
-				addWaiter("a", "x", 0, 2*time.Hour, four), ReasonWaitingForTurn, "experiment b/y comes first, and would be delayed"},
+				addWaiter("a", "x", 0, 2*time.Hour, four), ReasonWaitingForTurn, "an experiment of another namespace comes first, and would be delayed"},
 		"the same, if it is over before": {
 			queueOn(node("8", "16Gi", "12")).addRun("b", time.Hour, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
 				addWaiter("a", "x", 0, 59*time.Minute, four), ReasonAdmitted, ""},
@@ -137,7 +137,7 @@ func TestRoom(t *testing.T) {
 				addWaiter("a", "x", 0, 100*time.Hour, four), ReasonAdmitted, ""},
 		"an older one that waits for a live cluster, if it is a live cluster": {
 			queueOn(node("8", "16Gi", "12")).addRun("b", Forever, four).addWaiter("b", "y", time.Minute, time.Hour, pods(10, "10m", "32Mi")).
-				addWaiter("a", "x", 0, Forever, four), ReasonWaitingForTurn, "b/y"},
+				addWaiter("a", "x", 0, Forever, four), ReasonWaitingForTurn, "an experiment of another namespace comes first"},
 		"an older one that can never start blocks nobody": {
 			big().quota("a", countPods("10"), nil).addWaiter("a", "y", time.Minute, time.Hour, pods(100, "10m", "32Mi")).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"one of the team that the API server refused comes first": {
