@@ -6,12 +6,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"vignette.dev/vignette/internal/runapi"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -28,7 +26,7 @@ const (
 // may take minutes. If it fails, the status says why, and the round's result stays.
 func (r *Reconciler) compare(s *scope) {
 	status := &s.campaign.Status
-	uids, left := comparableRuns(status.Runs)
+	uids := comparableRuns(status.Runs)
 	result := &v1alpha1.ComparisonStatus{Round: status.Round, Runs: int32(len(uids))}
 	if len(uids) < 2 {
 		result.Message = "there are not two runs with results to compare"
@@ -50,9 +48,6 @@ func (r *Reconciler) compare(s *scope) {
 		result.Message = joinProblems([]string{"the runs could not be compared: " + failure.Error()})
 	default:
 		result.Path = "/v1/compare?" + query.Encode()
-		if left > 0 {
-			result.Message = fmt.Sprintf("%d of %d runs are compared: all points in their first repeats", len(uids), len(uids)+left)
-		}
 	}
 	status.Comparison = result
 }
@@ -82,17 +77,12 @@ func isTemporary(err error) bool {
 	return true
 }
 
-// comparableRuns returns the runs of a comparison, in the order of the repeats, and how many are left out.
-func comparableRuns(all []v1alpha1.CampaignRun) (uids []string, left int) {
-	var with []v1alpha1.CampaignRun
+// comparableRuns returns the runs of a comparison, which may have as many as a round.
+func comparableRuns(all []v1alpha1.CampaignRun) (uids []string) {
 	for _, run := range all {
 		if run.Phase == v1alpha1.RunSucceeded && run.Results != nil {
-			with = append(with, run)
+			uids = append(uids, string(run.UID))
 		}
 	}
-	slices.SortStableFunc(with, func(a, b v1alpha1.CampaignRun) int { return int(a.Repeat - b.Repeat) })
-	for _, run := range with[:min(len(with), runapi.MaxCompared)] {
-		uids = append(uids, string(run.UID))
-	}
-	return uids, len(with) - len(uids)
+	return uids
 }
