@@ -2,6 +2,7 @@ package runapi
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -173,16 +174,29 @@ func ReadRunRecord(name string, text []byte) (RunRecord, error) {
 	}
 	var record RunRecord
 	if err := json.Unmarshal(text, &version); err != nil {
-		return record, fmt.Errorf("%s is not a run record: %w", name, err)
+		return record, noRunRecord(name, err)
 	}
 	if err := CheckVersion(name, version.SchemaVersion, SchemaVersion); err != nil {
 		return record, err
 	}
 	if err := json.Unmarshal(text, &record); err != nil {
-		return record, fmt.Errorf("%s is not a run record: %w", name, err)
+		return record, noRunRecord(name, err)
 	}
 	if record.UID == "" || record.Name == "" {
 		return record, fmt.Errorf("%s is not a run record: it has no uid or no name", name)
 	}
 	return record, nil
+}
+
+// noRunRecord says why a text cannot be decoded as one.
+func noRunRecord(name string, err error) error {
+	var syntax *json.SyntaxError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &kind) && kind.Field != "":
+		return fmt.Errorf("%s is not a run record: its %s cannot be of the kind %s", name, strings.TrimPrefix(kind.Field, "Plan."), kind.Value)
+	case kind != nil, errors.As(err, &syntax):
+		return fmt.Errorf("%s is not a run record: it is not one whole JSON object", name)
+	}
+	return fmt.Errorf("%s is not a run record: one of its values cannot be read: %w", name, err)
 }

@@ -48,8 +48,11 @@ func TestRecordsOfUnknownVersionsAreRefusedByName(t *testing.T) {
 		"a later version": {`{"schemaVersion": 3, "uid": "u", "name": "n", "environment": 7}`, "x.json has schemaVersion 3, and this program reads versions up to 2: use a newer one"},
 		"no version":      {`{"uid": "u", "name": "n"}`, "x.json has no schemaVersion"},
 		"results":         {`{"schemaVersion": 1, "experiment": "n"}`, "x.json is not a run record: it has no uid or no name"},
-		"no JSON":         {`schemaVersion: 1`, "x.json is not a run record"},
-		"another type":    {`{"schemaVersion": 1, "uid": "u", "name": "n", "nodes": 3}`, "x.json is not a run record"},
+		"no JSON":         {`schemaVersion: 1`, "x.json is not a run record: it is not one whole JSON object"},
+		"half a record":   {`{"schemaVersion": 1, "uid"`, "x.json is not a run record: it is not one whole JSON object"},
+		"a list":          {`[]`, "x.json is not a run record: it is not one whole JSON object"},
+		"a field's kind":  {`{"schemaVersion": 1, "uid": "u", "name": "n", "nodes": 3}`, "x.json is not a run record: its nodes cannot be of the kind number"},
+		"a version's":     {`{"schemaVersion": "1"}`, "x.json is not a run record: its schemaVersion cannot be of the kind string"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := ReadRunRecord("x.json", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
