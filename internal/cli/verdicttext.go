@@ -27,7 +27,7 @@ func verdictText(r *runapi.Results) string {
 	}
 	text += "\n"
 	for _, n := range v.Networks {
-		text += fmt.Sprintf("  network %s: %d of %d frames late, %d lost by the emulation", n.Name, n.Late, n.Frames, n.Lost)
+		text += fmt.Sprintf("  network %s: %d of %d frames released late, %d lost by the emulation", n.Name, n.Late, n.Frames, n.Lost)
 		if n.Slots+n.Missed > 0 {
 			text += fmt.Sprintf(", %d of %d time slots missed", n.Missed, n.Slots+n.Missed)
 		}

@@ -17,7 +17,7 @@ func TestTheVerdictSaysByHowMuchFiguresAreOff(t *testing.T) {
 		DelaySeconds: &runapi.Quantiles{Median: 0.1, P95: ptr(0.2)}, Bounds: &bounds}}
 	r.Verdict = &runapi.Verdict{KeptUp: true, Bounds: &bounds,
 		Networks: []runapi.NetworkTiming{{Name: "wan", Frames: 1200, Late: 3, WorstSeconds: 0.004, Slots: 259_996, Missed: 4}},
-		Late:     []runapi.Late{{FromSeconds: 12, ToSeconds: 12.02, What: "frames handled late on host n1", WorstSeconds: 0.02}},
+		Late:     []runapi.Late{{FromSeconds: 12, ToSeconds: 12.02, What: "radio of host n1 held up", WorstSeconds: 0.02}},
 		Context:  []string{"The hypervisor took 1.2 s of processor time from host n1."}}
 	kept := verdictText(&r)
 	r.Verdict.KeptUp, r.Verdict.Exceeded = false, []string{"the median of the delay may be off by 5 ms; 1 % or 1 ms is tolerated"}

@@ -135,7 +135,7 @@ def _grown(counter: str) -> pl.Expr:
 def _late_lines(run: Run, log: RadioLog) -> list[Interval]:
     late, missed = _begun(run, log.late, "fromTs"), _begun(run, log.missed, "slotsMissedFrom")
     found = [
-        Interval(start, end, seconds, f"frames handled late on host {host}")
+        Interval(start, end, seconds, f"radio of host {host} held up")
         for start, end, seconds, host in late.select("fromTs", "ts", "lateSeconds", "host").rows()
     ]
     for start, end, slots, network, node in missed.select("slotsMissedFrom", "ts", "slots", "network", "node").rows():

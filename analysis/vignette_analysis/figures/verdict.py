@@ -123,7 +123,7 @@ def _shares_exceeded(run: Run, lateness: Lateness) -> list[str]:
     for network in lateness.networks:
         frames, slots = network["frames"], network.get("slots", 0)
         parts = (
-            ("late", frames, LATE_SHARE, "frames were late"),
+            ("late", frames, LATE_SHARE, "frames were released late"),
             ("lost", frames + network["lost"], LOST_SHARE, "frames were lost by the emulation"),
             ("missed", slots + network.get("missed", 0), LOST_SHARE, "time slots were missed"),
         )

@@ -37,5 +37,5 @@ test("when a run is over, the verdict says by how much figures are off", () => {
   const state = { results: { verdict: { keptUp: false, exceeded: ["the median is off by 5 ms"], networks: [{ name: "wan", frames: 12345, late: 9, worstSeconds: 1, lost: 2, slots: 3, missed: 1 }] } } } as unknown as RunState;
   const bad = emulationOf(ended({ keptUp: false }), state);
   expect(bad.kind).toBe("off");
-  expect(bad.details).toEqual(["the median is off by 5 ms", "Network wan: 9 of 12\u202f345 frames late, 2 lost by the emulation, 1 of 4 slots missed"]);
+  expect(bad.details).toEqual(["the median is off by 5 ms", "Network wan: 9 of 12\u202f345 frames released late, 2 lost by the emulation, 1 of 4 slots missed"]);
 });

@@ -41,7 +41,7 @@ function detailsOf(state: RunState | undefined): string[] {
   const verdict = state?.results?.verdict;
   const details = [...(verdict?.exceeded ?? [])];
   for (const network of verdict?.networks ?? []) {
-    let line = `Network ${network.name}: ${count(network.late)} of ${count(network.frames)} frames late, ${count(network.lost)} lost by the emulation`;
+    let line = `Network ${network.name}: ${count(network.late)} of ${count(network.frames)} frames released late, ${count(network.lost)} lost by the emulation`;
     const slots = (network.slots ?? 0) + (network.missed ?? 0);
     if (slots > 0) line += `, ${count(network.missed ?? 0)} of ${count(slots)} slots missed`;
     details.push(line);
