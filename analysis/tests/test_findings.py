@@ -1,7 +1,7 @@
 """What a headline must name: clients, publishers, subscribers and apps that did nothing."""
 
 import pytest
-from lab import BFT, PICTURE, Lab
+from lab import BFT, PICTURE, UNIT, Lab
 
 from vignette_analysis import analyse, compare, outputs, report
 from vignette_analysis.data.gaps import Gaps, merged
@@ -86,6 +86,17 @@ def test_a_publisher_that_triggers_nothing_never_published(lab):
     lab.node("nor", BFT, {"name": "silent", "topic": "/{}"}).node("prt", PICTURE)
     lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.1, "a", "/nor/bft")
     assert warnings(analyse(lab.write()).results) == {"publisher nor/silent never published": "no message was triggered"}
+
+
+def test_a_publisher_that_hears_others_and_sends_nothing_never_published(lab):
+    lab.node("nor", BFT).node("prt", UNIT).node("usa", UNIT)
+    lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("usa/unit", "triggered", 1.0, "b", "/usa/unit")
+    for unit in ("prt/unit", "usa/unit"):
+        lab.event(unit, "received", 1.1, "a", "/nor/bft")
+    assert warnings(analyse(lab.write()).results) == {
+        "publisher prt/unit never published": "no message was triggered",
+        "publisher usa/unit never published": "none of its 1 triggered messages was sent",
+    }
 
 
 def test_a_subscriber_to_which_nothing_was_offered_is_not_deaf(lab):

@@ -19,11 +19,11 @@ def silent(run: Run, matching: Matching, connected: set[str], gaps: Gaps) -> Non
     unconnected, services = set(), requests.services(run)
     for instance in run.instances:
         number, has_log = instance.number, (run.directory / instance.message_log).exists()
-        quiet = not sent.get(number) and not any(received for _, received in deliveries.get(number, {}).values())
-        if not has_log or not quiet:
+        if not has_log or sent.get(number):
             continue
+        heard = any(received for _, received in deliveries.get(number, {}).values())
         triggered = never_sent.get(number, 0)
-        if _of_broker(instance) and instance.app not in services and instance.name not in connected:
+        if not heard and _of_broker(instance) and instance.app not in services and instance.name not in connected:
             unconnected.add(number)
             nothing = f"none of its {triggered} triggered messages was sent" if triggered else "nothing was sent or received"
             gaps.warn(f"client {instance.name} never connected", f"{nothing}; broker: {', '.join(instance.brokers)}", instance.node)
