@@ -7,6 +7,7 @@ import re
 import zlib
 
 import numpy as np
+import polars as pl
 import pytest
 from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 
@@ -14,7 +15,8 @@ from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
 from vignette_analysis.data.gaps import Gaps
 from vignette_analysis.figures import display, summary
-from vignette_analysis.report import asked, charts, delays, freshness, mapdata, mapping, words
+from vignette_analysis.report import asked, charts, delays, freshness, mapdata, mapping, traffic, words
+from vignette_analysis.report.parts import Table
 
 HOSTILE = "</script><script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>&amp;\u2028]]>"
 
@@ -343,3 +345,12 @@ def test_links_count_on_where_radiod_began_anew(pair):
         link = {"node": "nor", "sinrDB": 10, "pathlossDB": 80, "heard": heard, "missed": {"lowSINR": missed}}
         pair.around(at, network="wan", receiver="prt", **{"from": [link]})
     assert re.search(r"nor \u2192 prt .*130 .*6 .*low SINR 6", text_of(rendered(pair)))
+
+
+def test_the_flows_that_are_known_to_retransmit_most_come_before_unknown_ones(pair):
+    analysis = analyse(pair.write())
+    counts = [None] * traffic.MAX_FLOWS + [3, 7]
+    columns = {"flow": [f"f{i}" for i in range(len(counts))], "retransmissions": counts, "bytes": [9000 - i for i in range(len(counts))]}
+    analysis.tcp = pl.DataFrame(columns).select(pl.col(name) if name in columns else pl.lit(None).alias(name) for name in analysis.tcp.columns)
+    (flows,) = [part for part in traffic.tcp_section(analysis).parts if isinstance(part, Table)]
+    assert [row[0] for row in flows.rows[:3]] == ["f101", "f100", "f0"]

@@ -97,7 +97,9 @@ def tcp_section(analysis: Analysis) -> Section:
             known = covered(analysis.results, entry["name"], analysis.run.duration_seconds)
             parts.append(Text(f"Of {entry['name']} only flows in what was {known} are known."))
     if not analysis.tcp.is_empty():
-        worst = analysis.tcp.sort("retransmissions", "bytes", "network", "flow", descending=[True, True, False, False]).head(MAX_FLOWS)
+        worst = analysis.tcp.sort("retransmissions", "bytes", "network", "flow", descending=[True, True, False, False], nulls_last=True).head(
+            MAX_FLOWS
+        )
         rows = [(str(r["flow"]), str(r["node"]), str(r["network"]), *(number(r[c]) for c in (*_TCP, "frames", "bytes"))) for r in worst.to_dicts()]
         header = ("Flow", "Node", "Network", *_TCP.values(), "Frames", "Bytes")
         parts.append(table("Flows with the most retransmissions", header, rows, folded=True, text=(0, 1, 2)))
