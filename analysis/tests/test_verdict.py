@@ -125,6 +125,26 @@ def test_without_message_logs_the_shares_decide(pair, late, kept_up):
     }
 
 
+def silences(lab: Lab, seconds: float) -> Lab:
+    """Without messages: five of six nodes whose radios had no samples for the same seconds, and of which each missed the same two slots."""
+    lab.logs["radio/host-a.jsonl"].clear()
+    for n in range(6):
+        lab.node(f"n{n}")
+        for tenth in range(-10, 610):
+            if n == 5 or not 300 < tenth < 300 + 10 * seconds:
+                lab.sample(f"n{n}", tenth / 10, 0, slotsUsed=100 * max(tenth, 0), slotsMissed=2 if tenth > 100 else 0)
+        lab.around(10.4, slotsMissedFrom=T0 + 10 * SECOND, network="wan", node=f"n{n}", slots=2)
+    return lab
+
+
+@pytest.mark.parametrize(("seconds", "kept_up"), [(0.5, True), (5.5, False)])
+def test_without_message_logs_what_stalls_at_once_counts_once(pair, seconds, kept_up):
+    verdict = analyse(silences(pair, seconds).write()).results["verdict"]
+    assert verdict["keptUp"] is kept_up
+    if not kept_up:
+        assert verdict["exceeded"] == ["the emulation or the start of an app was late by 5.9 s; 1 % of the run is tolerated"]
+
+
 def test_steps_that_come_late_and_clocks_that_are_set_back_are_moments(pair):
     for second in range(61):
         pair.around(float(second), network="wan", steps=second + 1, **({"worstStepLatenessSeconds": 0.11} if second == 7 else {}))

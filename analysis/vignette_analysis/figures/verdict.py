@@ -2,7 +2,7 @@
 
 from ..data.gaps import Gaps
 from ..data.run import Run, duration
-from .bounds import GIVE_UP_SECONDS
+from .bounds import GIVE_UP_SECONDS, union
 from .lateness import Lateness
 
 # runapi.MostLate
@@ -131,7 +131,9 @@ def _shares_exceeded(run: Run, lateness: Lateness) -> list[str]:
             count = network.get(name, 0)
             if count > limit * total:
                 found.append(f"{count} of {total} {what} on {network['name']}; {100 * limit:g} % is tolerated")
-    halted = sum(i.seconds for i in lateness.intervals if i.seconds >= GIVE_UP_SECONDS)
+    # What is late at once counts once.
+    long = union((i.end - round(1e9 * i.seconds), i.end) for i in lateness.intervals if i.seconds >= GIVE_UP_SECONDS)
+    halted = float((long[:, 1] - long[:, 0]).sum()) / 1e9
     halted += max((a.seconds for a in lateness.actions if a.late), default=0.0)
     if halted > HALTED_SHARE * run.duration_seconds:
         found.append(f"the emulation or the start of an app was late by {halted:.1f} s; {100 * HALTED_SHARE:g} % of the run is tolerated")
