@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from test_comparison import run
+from test_comparison import platoons, run
 
-from vignette_analysis import compare
+from vignette_analysis import analyse, compare
 from vignette_analysis.__main__ import main
 from vignette_analysis.comparison import reference, rendering
 from vignette_analysis.data.run import RunError
@@ -297,3 +297,15 @@ def test_a_figure_within_the_runs_lateness_is_marked(told, monkeypatch):
     monkeypatch.setattr(Loaded, "off_by", {"radio": {"median": 0.005}})
     comparison = told("delay=5ms,radio,medianSeconds,0.007,")
     assert figure(comparison, metric="medianSeconds")["withinLateness"] and f"covered{rendering.WITHIN}" in comparison.text()
+
+
+def test_a_figure_within_a_group_may_be_within_the_lateness_of_its_senders(tmp_path):
+    runs = [analyse(platoons(tmp_path, uid, 0.5).write()) for uid in ("one", "two")]
+    for one in runs:
+        group = next(group for group in one.results["groups"] if group["name"] == "alpha")
+        group["bounds"] = {"delaySeconds": {"median": {"low": group["delaySeconds"]["median"] - 0.015, "high": group["delaySeconds"]["median"]}}}
+    path = tmp_path / "paper.csv"
+    for off, within in ((0.01, True), (0.02, False)):
+        measured = next(entry for entry in runs[0].results["pairs"] if entry["from"] == entry["to"] == "alpha")["delaySeconds"]["median"]
+        path.write_text(f"{HEADER}one,alpha to alpha,medianSeconds,{measured + off},\n")
+        assert figure(compare(runs, by="run", reference=path), group="alpha to alpha")["withinLateness"] is within

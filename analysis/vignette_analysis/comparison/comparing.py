@@ -13,7 +13,7 @@ import polars as pl
 from ..data.gaps import Gaps
 from ..data.run import RunError
 from ..figures.analysis import Analysis
-from ..figures.deliveries import KINDS, RESERVED, quantiles
+from ..figures.deliveries import KINDS, quantiles
 from ..figures.statistics import LEVEL
 from ..figures.verdict import reasons
 from . import asked, effects, labels, reproduction
@@ -375,18 +375,10 @@ def _within_lateness(name: str, pair: dict, runs: list[Loaded]) -> list[str]:
     """Differences no larger than the summed bounds of the two runs with the most lateness."""
     found = []
     for measure, figure, estimated in (("delay", "median", "shiftSeconds"), ("loss", "delivered", "percentagePoints")):
-        off = sorted(_off_by(run, name).get(figure, 0.0) for run in runs)[-2:]
+        off = sorted(run.off_by_of(name).get(figure, 0.0) for run in runs)[-2:]
         if pair[measure] and 0 < abs(pair[measure][estimated]["estimate"]) <= sum(off):
             found.append(measure)
     return found
-
-
-def _off_by(run: Loaded, name: str) -> dict[str, float]:
-    """By how much a group's figures are off at most. Pairs of groups have no bounds: those of the sender's group stand for them."""
-    sender, pair, _ = name.partition(" to ")
-    if not pair or run.off_by.get(name):
-        return run.off_by.get(name, {})
-    return run.off_by.get(f"group/{sender}" if sender in RESERVED else sender, {})
 
 
 def _units(condition: _Condition, count: int) -> dict:

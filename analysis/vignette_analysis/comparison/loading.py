@@ -13,7 +13,7 @@ from ..data.gaps import OUTAGES
 from ..data.run import Run, RunError, stopped_early
 from ..figures import summary
 from ..figures.analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
-from ..figures.deliveries import KINDS, publishers_by_group
+from ..figures.deliveries import KINDS, RESERVED, publishers_by_group
 from ..figures.stored import upgraded, with_radio
 from ..figures.verdict import off_by
 
@@ -75,6 +75,13 @@ class Loaded:
     def off_by(self) -> dict[str, dict[str, float]]:
         """By group, the bounds of its figures in words; empty for older results."""
         return {group["name"]: off_by(group) for group in self.results["groups"]}
+
+    def off_by_of(self, name: str) -> dict[str, float]:
+        """By how much a group's figures are off at most. Pairs of groups have no bounds: those of the sender's group stand for them."""
+        sender, pair, _ = name.partition(" to ")
+        if not pair or self.off_by.get(name):
+            return self.off_by.get(name, {})
+        return self.off_by.get(f"group/{sender}" if sender in RESERVED else sender, {})
 
     @cached_property
     def lacking(self) -> list[str]:

@@ -178,7 +178,7 @@ def _compared(source: str, figure: Figure, subject: _Subject, results: dict) -> 
     group = figure.group or _implied(figure.metric, subject, results)
     measured, interval = _measured(figure.metric, group, subject, results)
     difference = None if measured is None else measured - figure.value
-    off = max((run.off_by.get(group, {}).get(_OFF.get(figure.metric, ""), 0.0) for run in subject.runs), default=0.0)
+    off = max((run.off_by_of(group).get(_OFF.get(figure.metric, ""), 0.0) for run in subject.runs), default=0.0)
     return {
         "source": source,
         "label": subject.label,
