@@ -65,6 +65,16 @@ def test_a_refusal_while_the_broker_starts_is_a_note(lab):
     assert (found["fromSeconds"], found["toSeconds"]) == (0.2, 1.2)
 
 
+def test_short_refusals_at_each_start_of_a_broker_are_a_note_with_the_longest(lab):
+    for at, seconds in ((0.2, 0.5), (40.0, 1.5)):
+        lab.event("prt/picture", "refused", at, "/nor/#", text="return code 0x80").event("prt/picture", "subscribed", at + seconds, "/nor/#")
+    results = analyse(lab.write()).results
+    assert "subscription of prt/picture" not in gap_names(results)
+    (found,) = [note for note in results["notes"] if note["what"] == "subscription of prt/picture"]
+    assert (found["fromSeconds"], found["toSeconds"]) == (0.2, 41.5)
+    assert found["reason"] == "/nor/#: refused by the broker 2 times, for 1.500 s at most; the first time: return code 0x80"
+
+
 def test_a_subscription_that_was_never_refused_is_nothing_to_tell(lab):
     lab.event("prt/picture", "subscribed", 0.2, "/nor/#")
     results = analyse(lab.write()).results

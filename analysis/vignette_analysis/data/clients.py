@@ -47,24 +47,32 @@ def _connections(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> 
 
 
 def _subscriptions(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None:
-    refusals: dict[str, list[dict | None]] = {}
+    named: dict[str, None] = {}
+    refused: set[str] = set()
+    # Times, by the log's clock, in which any subscription was refused: [start, end or None].
+    spans: list[list] = []
     for row in rows:
         if row["status"] == "refused":
-            refusals.setdefault(row["id"], [row, None])[1] = None
-        elif row["status"] == "subscribed" and row["id"] in refusals and refusals[row["id"]][1] is None:
-            refusals[row["id"]][1] = row
-    if not refusals:
+            if not refused:
+                spans.append([row["ts"], None])
+            named[row["id"]] = None
+            refused.add(row["id"])
+        elif row["status"] == "subscribed" and row["id"] in refused:
+            refused.remove(row["id"])
+            if not refused:
+                spans[-1][1] = row["ts"]
+    if not spans:
         return
-    first, ends = next(iter(refusals.values()))[0], [end for _, end in refusals.values()]
-    never = None in ends
-    last = None if never else max(end["ts"] for end in ends)
+    text = next(row["text"] for row in rows if row["status"] == "refused")
+    start, last = spans[0][0], spans[-1][1]
     # The run may have no T0.
-    seconds = None if last is None else (last - first["ts"]) / 1e9
-    named = ", ".join(list(refusals)[:MAX_NAMED]) + (f" and {len(refusals) - MAX_NAMED} more" if len(refusals) > MAX_NAMED else "")
-    lasts = "and not made again to the end" if never else f"for {seconds:.3f} s"
-    tell = gaps.add if never or seconds >= LASTING_SECONDS else gaps.note
-    reason = f"{named}: refused by the broker {lasts}; the first time: {first['text'] or 'no reason given'}"
-    tell(f"subscription of {instance.name}", reason, instance.node, run.since_t0(first["ts"]), run.since_t0(last))
+    seconds = max((end - begin) / 1e9 for begin, end in spans if end) if last else None
+    filters = ", ".join(list(named)[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else "")
+    again = len(spans) > 1
+    lasts = (f", for {seconds:.3f} s at most" if again else f" for {seconds:.3f} s") if last else " and not made again to the end"
+    reason = f"{filters}: refused by the broker{f' {len(spans)} times' if again else ''}{lasts}; the first time: {text or 'no reason given'}"
+    tell = gaps.add if not last or seconds >= LASTING_SECONDS else gaps.note
+    tell(f"subscription of {instance.name}", reason, instance.node, run.since_t0(start), run.since_t0(last))
 
 
 def _periods(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -> None:
