@@ -554,7 +554,8 @@ def test_what_cannot_be_compared_is_refused(two, prepare, says):
     [
         ("results.json", b"[]", "schemaVersion is None"),
         ("results.json", b'{"schemaVersion": 99}', "schemaVersion is 99; this program reads up to 2"),
-        ("results.json", b"{", "analyse --directory"),
+        ("results.json", b"{", "not JSON from line 1, column 2 on: run `vignette_analysis analyse --directory"),
+        ("results.json", b"\xff", "no text in UTF-8: run `vignette_analysis analyse --directory"),
         ("deliveries.parquet", b"PAR1 no table PAR1", "without it nothing can be compared"),
         ("deliveries.parquet", None, "without it nothing can be compared"),
     ],

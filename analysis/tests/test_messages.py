@@ -282,7 +282,7 @@ def test_the_results_say_that_a_run_was_stopped_early(pair):
 def test_only_the_plan_is_indispensable(tmp_path):
     from vignette_analysis.data.run import RunError
 
-    with pytest.raises(RunError, match=r"run\.json"):
+    with pytest.raises(RunError, match=r"run\.json: no such file or directory: without the plan nothing can be analysed"):
         analyse(tmp_path)
     assert Lab(tmp_path).write()
     assert analyse(tmp_path).results["messages"]["sent"] == 0

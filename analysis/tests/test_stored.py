@@ -47,8 +47,9 @@ def test_a_run_that_nobody_sent_in_is_loaded(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("results.json", None, r"results\.json.*analyse\(\)"),
-        ("results.json", "{", r"results\.json.*analyse\(\)"),
+        ("results.json", None, r"results\.json: no such file or directory: analyse\(\)"),
+        ("results.json", "{", r"results\.json: not JSON from line 1, column 2 on: analyse\(\)"),
+        ("results.json", "[]", "schemaVersion None"),
         ("results.json", json.dumps({"schemaVersion": 99}), "schemaVersion 99"),
         ("deliveries.parquet", None, r"deliveries\.parquet.*analyse\(\)"),
         ("links.parquet", "nonsense", r"links\.parquet.*analyse\(\)"),

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from ..data.gaps import OUTAGES
-from ..data.run import Run, RunError, stopped_early
+from ..data.run import Run, RunError, stopped_early, unreadable
 from ..figures import summary
 from ..figures.analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
 from ..figures.deliveries import KINDS, RESERVED, publishers_by_group
@@ -132,7 +132,7 @@ def load(source: str | Path | Analysis) -> Loaded:
     try:
         figures = json.loads(results.read_text())
     except (OSError, ValueError) as error:
-        raise RunError(f"{results}: {error}: run `vignette_analysis analyse --directory {folder}` again") from error
+        raise RunError(f"{results}: {unreadable(error)}: run `vignette_analysis analyse --directory {folder}` again") from error
     version = figures.get("schemaVersion") if isinstance(figures, dict) else None
     if version not in READ_VERSIONS:
         raise RunError(f"{results}: schemaVersion is {version!r}; this program reads up to {SCHEMA_VERSION}")

@@ -75,7 +75,7 @@ class Run:
         try:
             plan = json.loads((directory / RUN_FILE).read_text())
         except (OSError, ValueError) as error:
-            raise RunError(f"{directory / RUN_FILE}: {error}: without the plan nothing can be analysed") from error
+            raise RunError(f"{directory / RUN_FILE}: {unreadable(error)}: without the plan nothing can be analysed") from error
         _check_version(directory / RUN_FILE, plan)
         run = cls(directory, plan)
         run.state = run._optional(STATE_FILE)
@@ -89,7 +89,7 @@ class Run:
             self.problems.append((name, f"there is no such file{_WITHOUT.get(name, '')}"))
             return None
         except ValueError as error:
-            self.problems.append((name, f"not JSON: {error}{_WITHOUT.get(name, '')}"))
+            self.problems.append((name, f"{unreadable(error)}{_WITHOUT.get(name, '')}"))
             return None
         _check_version(self.directory / name, record)
         return record
@@ -167,6 +167,13 @@ def stopped_early(plan: dict) -> float | None:
         return None
     ends = [duration(spec["duration"]), *(duration(entry["at"]) for entry in spec.get("timeline") or [])]
     return stop if stop < max(ends) else None
+
+
+def unreadable(error: OSError | ValueError) -> str:
+    """Why a file of JSON could not be read, in plain words."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"not JSON from line {error.lineno}, column {error.colno} on"
+    return (error.strerror or "it cannot be read").lower() if isinstance(error, OSError) else "no text in UTF-8"
 
 
 def is_log(path: str) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from ..data.requests import SCHEMA
-from ..data.run import Run, RunError
+from ..data.run import Run, RunError, unreadable
 from . import bursts, picture
 from .analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis
 from .deliveries import KINDS
@@ -69,8 +69,8 @@ def _results(path: Path) -> dict:
     try:
         results = json.loads(path.read_text())
     except (OSError, ValueError) as error:
-        raise RunError(f"{path}: {error}: analyse() computes results from a run's logs") from error
-    version = results.get("schemaVersion")
+        raise RunError(f"{path}: {unreadable(error)}: analyse() computes results from a run's logs") from error
+    version = results.get("schemaVersion") if isinstance(results, dict) else None
     if version not in READ_VERSIONS:
         raise RunError(f"{path}: schemaVersion {version}: this program reads up to {SCHEMA_VERSION}; analyse() computes results again")
     return upgraded(results)
