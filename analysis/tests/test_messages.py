@@ -215,6 +215,15 @@ def test_what_is_sent_after_the_drain_does_not_count(pair):
     ]
 
 
+def test_what_is_triggered_before_the_end_of_the_drain_and_sent_after_it_counts_as_never_sent(pair):
+    pair.event("nor/bft", "triggered", 59.0, "a").event("nor/bft", "triggered", 59.5, "b").event("nor/bft", "sent", 60.5, "b")
+    results = analyse(pair.write()).results
+    assert results["messages"] == counts(0, 0, 0, never_sent=2, unsent=2)
+    reason = "2 messages were triggered but never sent, or only after the drain (1); they do not count as sent"
+    assert gap(results, "messages of nor/bft")["reason"] == reason
+    assert not [note for note in results["notes"] if note["what"] == "messages after the drain"]
+
+
 def test_messages_without_a_topic_have_no_subscribers_and_are_named(lab):
     lab.node("nor", {"name": "own", "kind": "image"}).node("prt", PICTURE)
     lab.event("nor/own", "sent", 1.0, "a").event("nor/own", "triggered", 2.0, "b").event("prt/picture", "received", 1.5, "a", "/x").event(

@@ -128,11 +128,11 @@ def _first(events: pl.DataFrame, status: str) -> pl.DataFrame:
 
 
 def _messages(run: Run, events: pl.DataFrame, topics: dict[int, str], gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
-    events = _in_time(run, events, gaps)
+    events, late = _in_time(run, events, gaps)
     sent, triggered = _first(events, "sent"), _first(events, "triggered")
     _repeated(run, events, sent, gaps)
     never_sent = triggered.join(sent, on=["number", "id"], how="anti")
-    _never_sent(run, never_sent, gaps)
+    _never_sent(run, never_sent, late, gaps)
     planned = pl.DataFrame({"number": list(topics), "planned": list(topics.values())}, schema={"number": pl.UInt32, "planned": pl.Categorical})
 
     def with_topic(frame: pl.DataFrame) -> pl.DataFrame:
@@ -151,16 +151,17 @@ def _messages(run: Run, events: pl.DataFrame, topics: dict[int, str], gaps: Gaps
     return messages, unsent
 
 
-def _in_time(run: Run, events: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
-    """Events of messages up to the end of the drain. Later messages have no time to arrive."""
+def _in_time(run: Run, events: pl.DataFrame, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Events of messages up to the end of the drain, and those after it. Messages that begin later have no time to arrive."""
     published = events.filter(pl.col("status").is_in(["triggered", "sent"]))
     if run.measure_end is None:
-        return published
-    late = published.filter(pl.col("ts") > run.measure_end)
-    if count := late.select("number", "id").unique().height:
+        return published, published.clear()
+    in_time, late = (published.filter(there) for there in (pl.col("ts") <= run.measure_end, pl.col("ts") > run.measure_end))
+    begun = late.join(in_time, on=["number", "id"], how="anti")
+    if count := begun.select("number", "id").unique().height:
         reason = f"{count} messages were triggered or sent after the drain had ended; they do not count"
-        gaps.note("messages after the drain", reason, start=run.since_t0(late["ts"].min()), end=run.since_t0(late["ts"].max()))
-    return published.filter(pl.col("ts") <= run.measure_end)
+        gaps.note("messages after the drain", reason, start=run.since_t0(begun["ts"].min()), end=run.since_t0(begun["ts"].max()))
+    return in_time, late
 
 
 def _without_topic(run: Run, messages: pl.DataFrame, gaps: Gaps) -> None:
@@ -187,13 +188,15 @@ def _repeated(run: Run, events: pl.DataFrame, sent: pl.DataFrame, gaps: Gaps) ->
             gaps.add(f"messages of {instance.name}", reason, instance.node)
 
 
-def _never_sent(run: Run, lacking: pl.DataFrame, gaps: Gaps) -> None:
+def _never_sent(run: Run, lacking: pl.DataFrame, late: pl.DataFrame, gaps: Gaps) -> None:
+    after = lacking.join(late.filter(pl.col("status") == "sent"), on=["number", "id"], how="semi").group_by("number").agg(after=pl.len())
     summary = lacking.group_by("number").agg(pl.len(), pl.col("ts").min().alias("first"), pl.col("ts").max().alias("last"))
-    for number, count, first, last in summary.sort("number").rows():
+    for number, count, first, last, later in summary.join(after, on="number", how="left").sort("number").rows():
         instance = run.instances[number]
+        or_late = f", or only after the drain ({later})" if later else ""
         gaps.add(
             f"messages of {instance.name}",
-            f"{count} messages were triggered but never sent; they do not count as sent",
+            f"{count} messages were triggered but never sent{or_late}; they do not count as sent",
             instance.node,
             run.since_t0(first),
             run.since_t0(last),
