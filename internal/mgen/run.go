@@ -58,10 +58,10 @@ func (s *Script) CheckRun() error {
 }
 
 // Run returns the script for an mgen that starts at an offset into this script: times count
-// from the offset, flows have the numbers of WireFlow, and flows that are on at the offset start at once. Flows with a
-// COUNT do not start again after a restart.
-func (s *Script) Run(offset time.Duration, starts int) *Script {
-	r := runner{offset: offset, restarted: starts > 0, pending: map[uint32]*Event{}, wire: map[uint32]uint32{}}
+// from the offset, flows have the numbers of WireFlow, and flows that are on at the offset start at once. In an mgen that goes on for
+// one that failed (again), flows with a COUNT do not start a second time.
+func (s *Script) Run(offset time.Duration, starts int, again bool) *Script {
+	r := runner{offset: offset, again: again, pending: map[uint32]*Event{}, wire: map[uint32]uint32{}}
 	lives := map[uint32]int{}
 	for _, e := range s.Events {
 		if e.Type == On {
@@ -79,8 +79,8 @@ func (s *Script) Run(offset time.Duration, starts int) *Script {
 }
 
 type runner struct {
-	offset    time.Duration
-	restarted bool
+	offset time.Duration
+	again  bool
 	// pending are flows that are on at the offset, by number in the script, with all changes by MOD.
 	pending map[uint32]*Event
 	// wire has the wire numbers of flows that are on.
@@ -108,7 +108,7 @@ func (r *runner) event(e Event) {
 	default:
 		r.after = append(r.after, e)
 	}
-	if on := r.pending[flow]; on != nil && r.restarted && on.Options.Count != nil && *on.Options.Count >= 0 {
+	if on := r.pending[flow]; on != nil && r.again && on.Options.Count != nil && *on.Options.Count >= 0 {
 		delete(r.pending, flow)
 		delete(r.wire, flow)
 	}

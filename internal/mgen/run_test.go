@@ -24,9 +24,10 @@ func TestARunGoesOnFromAnyOffset(t *testing.T) {
 	cases := map[string]struct {
 		offset time.Duration
 		starts int
+		again  bool
 		want   string
 	}{
-		"at the beginning each life of a flow has its own number": {0, 0, `TTL 3
+		"at the beginning each life of a flow has its own number": {0, 0, false, `TTL 3
 0.0 LISTEN UDP 5000
 0.0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100]
 1.0 ON 2 UDP DST 10.0.0.1/5001 PERIODIC [1 100] COUNT 5
@@ -36,7 +37,7 @@ func TestARunGoesOnFromAnyOffset(t *testing.T) {
 5.0 MOD 65537 COUNT 4
 9.0 IGNORE UDP 5000
 `},
-		"a little later, what was due is done at once": {100 * time.Millisecond, 0, `TTL 3
+		"a little later, what was due is done at once": {100 * time.Millisecond, 0, false, `TTL 3
 0.0 LISTEN UDP 5000
 0.0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100]
 0.9 ON 2 UDP DST 10.0.0.1/5001 PERIODIC [1 100] COUNT 5
@@ -46,13 +47,23 @@ func TestARunGoesOnFromAnyOffset(t *testing.T) {
 4.9 MOD 65537 COUNT 4
 8.9 IGNORE UDP 5000
 `},
-		"after a restart flows are as they were, with new numbers, and none with a COUNT begins again": {2500 * time.Millisecond, 1, `TTL 3
+		"after a restart flows are as they were, with new numbers, and none with a COUNT begins again": {2500 * time.Millisecond, 1, true, `TTL 3
 0.0 LISTEN UDP 5000
 0.0 ON 16777217 UDP DST 10.0.0.1/5000 PERIODIC [2 200] TOS 16
 0.5 OFF 16777217
 1.5 ON 16842753 UDP DST 10.0.0.1/5000 PERIODIC [3 100]
 2.5 MOD 16842753 COUNT 4
 6.5 IGNORE UDP 5000
+`},
+		"after another start by the timeline all begins anew, with new numbers": {1500 * time.Millisecond, 1, false, `TTL 3
+0.0 LISTEN UDP 5000
+0.0 ON 16777217 UDP DST 10.0.0.1/5000 PERIODIC [1 100]
+0.0 ON 16777218 UDP DST 10.0.0.1/5001 PERIODIC [1 100] COUNT 5
+0.5 MOD 16777217 PERIODIC [2 200] TOS 16
+1.5 OFF 16777217
+2.5 ON 16842753 UDP DST 10.0.0.1/5000 PERIODIC [3 100]
+3.5 MOD 16842753 COUNT 4
+7.5 IGNORE UDP 5000
 `},
 	}
 	for name, c := range cases {
@@ -61,7 +72,7 @@ func TestARunGoesOnFromAnyOffset(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(c.want, s.Run(c.offset, c.starts).String()); diff != "" {
+			if diff := cmp.Diff(c.want, s.Run(c.offset, c.starts, c.again).String()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if diff := cmp.Diff(text, s.String()); diff != "" {

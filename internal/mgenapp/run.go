@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -65,13 +64,13 @@ func (r *Runner) Run(ctx context.Context, quiet <-chan struct{}) error {
 	// mgen is killed when the thread that started it ends, and runs in that thread's namespaces.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	starts, err := r.countStarts()
+	starts, again, err := r.countStarts()
 	if err != nil {
 		return err
 	}
 	for i, lead := range leads {
 		begin := time.Now().Add(lead).Truncate(time.Microsecond)
-		err = r.once(ctx, quiet, script.Run(max(0, begin.Sub(r.Start)), starts), begin)
+		err = r.once(ctx, quiet, script.Run(max(0, begin.Sub(r.Start)), starts, again), begin)
 		if err == nil || r.begun || ctx.Err() != nil {
 			break
 		}
@@ -142,18 +141,20 @@ func (r *Runner) command(script *mgen.Script, begin time.Time) (*exec.Cmd, io.Re
 // socket is the name of mgen's control socket in /tmp.
 func (r *Runner) socket() string { return "mgen-" + strings.ReplaceAll(r.Config.Instance, "/", "-") }
 
-// countStarts returns how often the app was started before, and counts this start.
-func (r *Runner) countStarts() (int, error) {
+// countStarts returns how often the app was started before, and whether it has the planned start of the last time: then it failed.
+// It counts this start.
+func (r *Runner) countStarts() (before int, again bool, err error) {
 	path := filepath.Join(r.Dir, "starts")
 	text, err := os.ReadFile(path)
 	if err != nil && !os.IsNotExist(err) {
-		return 0, err
+		return 0, false, err
 	}
-	before, _ := strconv.Atoi(string(text)) // no file: 0
-	if before > 0 {
+	var planned int64
+	_, _ = fmt.Sscan(string(text), &before, &planned) // no file: 0
+	if again = before > 0 && planned == r.Start.UnixNano(); again {
 		r.Warn("was restarted: goes on in the script, and flows have new numbers")
 	}
-	return before, os.WriteFile(path, []byte(strconv.Itoa(before+1)), 0o600)
+	return before, again, os.WriteFile(path, fmt.Appendf(nil, "%d %d", before+1, r.Start.UnixNano()), 0o600)
 }
 
 // read converts mgen's log to records until it ends. Lines that arrive together are one write.

@@ -49,6 +49,7 @@ func startQuietableApp(t *testing.T, name, script string, planned time.Time, qui
 
 func (a *app) run() {
 	var ctx context.Context
+	a.runner.begun = false // as in a new process
 	ctx, a.end = context.WithCancel(context.Background())
 	go func() { a.done <- a.runner.Run(ctx, a.quiet) }()
 	a.t.Cleanup(a.end)
@@ -222,6 +223,20 @@ func TestARestartedAppGoesOnWithNewNumbers(t *testing.T) {
 	}
 	if len(ids) < before+5 || before < 5 {
 		t.Errorf("%d messages, %d before the restart; want it to go on\n%s", len(ids), before, a.told)
+	}
+}
+
+func TestAnAppThatTheTimelineStartsAgainBeginsItsScriptAnew(t *testing.T) {
+	t.Parallel()
+	a := startApp(t, "a", fmt.Sprintf("0.0 ON 1 UDP DST 127.0.0.1/%d PERIODIC [20 100] COUNT 3", testport.Free(t)), time.Now())
+	a.waitForSent(3)
+	a.stop()
+	a.runner.Start = time.Now()
+	a.run()
+	a.waitForSent(6)
+	a.stop()
+	if told := a.told.String(); strings.Contains(told, "was restarted") {
+		t.Errorf("it says %q; want no word of a restart", told)
 	}
 }
 
