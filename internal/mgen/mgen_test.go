@@ -54,6 +54,16 @@ func TestTheGuidesExampleIsReadWhole(t *testing.T) {
 	}
 }
 
+func TestAScriptMayHaveAByteOrderMarkAndLineEndsOfWindows(t *testing.T) {
+	s, err := Parse("\ufeff# from an editor\r\n1.0 ON 1 UDP DST a/5 \\\r\n PERIODIC [1 100]\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "1.0 ON 1 UDP DST a/5 PERIODIC [1 100]\n"; s.String() != want {
+		t.Errorf("it reads %q; want %q", s.String(), want)
+	}
+}
+
 func TestEveryOptionIsRead(t *testing.T) {
 	cases := map[string]string{
 		"lower case and short words": "on 1 udp dst veh-1/5000 per [1.0 100]",

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Parse reads a script. The error is an *Error.
+// Parse reads a script, with or without the byte order mark that some editors write. The error is an *Error.
 func Parse(text string) (*Script, error) {
-	s := &Script{}
+	s, text := &Script{}, strings.TrimPrefix(text, "\ufeff")
 	lines := strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
 		first, line := i, lines[i]
