@@ -280,6 +280,26 @@ func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 	}
 }
 
+func TestALogThatTheAppMakesShorterIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	var err error
+	if shipper.events, err = openEvents(dir, testWriter{t}, func() int64 { return 1 }); err != nil {
+		t.Fatal(err)
+	}
+	for _, lines := range []int{10, 2, 3, 12, 4, 4} {
+		writeLog(t, dir, strings.Repeat("a line\n", lines))
+		if _, err := shipper.shipRound(t.Context(), 1<<20, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := s.event(t, eventNotArchived)
+	if len(told) != 2 || !strings.Contains(told[0].Message, "was made shorter by the app, from 70 to 14 bytes") || !strings.Contains(told[1].Message, "from 84 to 28 bytes") {
+		t.Errorf("told %+v; want that it became shorter, once each time", told)
+	}
+}
+
 func TestAShortageOfDiskIsAGapFromTheLastTimeThereWasRoom(t *testing.T) {
 	t.Parallel()
 	free := int64(math.MaxInt64)

@@ -56,7 +56,7 @@ type shipper struct {
 	server    server
 	events    *eventLog
 	positions map[string]int64
-	// resumedAt is where a log was last resumed, so that this is logged once.
+	// resumedAt is where a log was last resumed, or found shorter, so that this is logged once.
 	resumedAt map[string]int64
 	// created are the logs that exist in the archive, also empty ones.
 	created map[string]bool
@@ -140,6 +140,9 @@ func (s *shipper) shipRound(ctx context.Context, budget int64, last bool) (whole
 			continue
 		}
 		info, failed := entry.Info()
+		if failed == nil {
+			s.noteShorter(name, info.Size())
+		}
 		if failed == nil && r.hasNewBytes(name, info.Size()) {
 			failed = r.addFile(ctx, name)
 		}
@@ -342,6 +345,16 @@ func (s *shipper) resume(name string, archived int64) error {
 	}
 	s.events.add(runapi.AgentEvent{Event: eventResumed, Message: message})
 	return errResumed
+}
+
+// noteShorter reports a log of which the archive has more than there is: what the app writes below that never comes there.
+func (s *shipper) noteShorter(name string, size int64) {
+	position := s.positions[name]
+	if at, reported := s.resumedAt[name]; size >= position || reported && at == position {
+		return
+	}
+	s.resumedAt[name] = position
+	s.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: fmt.Sprintf("%s was made shorter by the app, from %d to %d bytes: nothing of it is archived until it is longer", name, position, size)})
 }
 
 const (
