@@ -116,9 +116,15 @@ func (s *splitter) assignLine(events, others []byte) (newEvents, newOthers []byt
 	return append(events, record...), others
 }
 
+// event is a record whose position is kept as the app wrote it, as the altitude may be missing.
+type event struct {
+	messagelog.Record
+	Position []*float64 `json:"position,omitempty"`
+}
+
 // record makes a line of the message log, and adds what the app may omit.
 func (s *splitter) record(line []byte) ([]byte, error) {
-	var r messagelog.Record
+	var r event
 	if err := json.Unmarshal(line, &r); err != nil {
 		return nil, inWords(err)
 	}
@@ -148,16 +154,16 @@ func inWords(err error) error {
 	if !errors.As(err, &wrong) {
 		return errors.New("it is not one whole JSON object")
 	}
-	want := "a text"
-	switch wrong.Field {
+	field, want := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], "a text"
+	switch field {
 	case "ts":
 		want = "nanoseconds since the Unix epoch, an integer"
 	case "bytes":
 		want = "an integer"
 	case "position":
-		want = "three numbers: latitude, longitude and altitude"
+		want = "numbers: latitude, longitude and, if it is known, altitude"
 	}
-	return fmt.Errorf("%s is %s: want %s", wrong.Field, found(wrong.Value), want)
+	return fmt.Errorf("%s is %s: want %s", field, found(wrong.Value), want)
 }
 
 // found is a value as the JSON library describes it: number 5.5, or its kind only.

@@ -56,6 +56,8 @@ func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {
 		"an event of another instance":    {`{"ts":1588759108433123456,"instance":"prt/x","status":"sent","id":"a"}` + "\n", `{"ts":1588759108433123456,"instance":"prt/x","status":"sent","id":"a"}` + "\n", "", ""},
 		"fields that are not ours":        {`{"ts":1588759108433123456,"status":"received","id":"a","rssi":-90,"topic":"t","bytes":3}` + "\n", `{"ts":1588759108433123456,"instance":"nor/own","status":"received","id":"a","topic":"t","bytes":3}` + "\n", "", ""},
 		"an event with a position":        {`{"ts":1588759108433123456,"status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", `{"ts":1588759108433123456,"instance":"nor/own","status":"sent","id":"a","position":[58.1,-7.9,20]}` + "\n", "", ""},
+		"a position without altitude":     {`{"ts":1588759108433123456,"status":"sent","id":"a","position":[58.1,7]}` + "\n", `{"ts":1588759108433123456,"instance":"nor/own","status":"sent","id":"a","position":[58.1,7]}` + "\n", "", ""},
+		"a position of one number":        {`{"ts":1588759108433123456,"status":"sent","id":"a","position":[58.1,null]}` + "\n", `{"ts":1588759108433123456,"instance":"nor/own","status":"sent","id":"a","position":[58.1,null]}` + "\n", "", ""},
 		"a position that is none":         {`{"ts":1588759108433123456,"status":"sent","id":"a","position":"58.1 N"}` + "\n", "", `{"ts":1588759108433123456,"status":"sent","id":"a","position":"58.1 N"}` + "\n", eventNoMessage},
 		"JSON of something else":          {`{"level":"info"}` + "\n", "", `{"level":"info"}` + "\n", ""},
 		"a status without id":             {`{"ts":1588759108433123456,"status":"sent"}` + "\n", "", `{"ts":1588759108433123456,"status":"sent"}` + "\n", eventNoMessage},
@@ -97,7 +99,7 @@ func TestWhyALineIsNoMessageEventIsSaidInWords(t *testing.T) {
 		`{"ts":5,"status":"sent","id":"a"}`:                                                  "ts is 5: want nanoseconds since the Unix epoch",
 		`{"status":"sent","id":7}`:                                                           "id is of the kind number: want a text",
 		`{"status":"sent","id":"a","bytes":2.5}`:                                             "bytes is 2.5: want an integer",
-		`{"status":"sent","id":"a","position":[58.1,"7 W",20]}`:                              "position is of the kind string: want three numbers: latitude, longitude and altitude",
+		`{"status":"sent","id":"a","position":[58.1,"7 W",20]}`:                              "position is of the kind string: want numbers: latitude, longitude and, if it is known, altitude",
 		`{"status":"sent","id":"a"`:                                                          "it is not one whole JSON object",
 		`{"ts":1588759108433123456,"status":"sent","id":"a"} {"status":"received","id":"a"}`: "it is not one whole JSON object",
 	} {
