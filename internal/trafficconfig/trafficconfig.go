@@ -189,8 +189,8 @@ func (c Config) validatePublish(described protocol.Protocol) error {
 		return fmt.Errorf("publish.repeat is %+v: want times from 1 and intervalSeconds from 0.001 to 60", *p.Repeat)
 	case p.Repeat != nil && !(float64(p.Repeat.Times)*p.Repeat.IntervalSeconds <= mqttudp.Remembered*p.PeriodSeconds):
 		return fmt.Errorf("publish.repeat is %+v with periodSeconds %v: want a period, and no more than %d in the time of the repeats", *p.Repeat, p.PeriodSeconds, mqttudp.Remembered)
-	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 1e6):
-		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 1000000", p.FirstAfterSeconds)
+	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 2e6): // lead and phase
+		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 2000000", p.FirstAfterSeconds)
 	}
 	for i, m := range p.Messages {
 		if m.Topic == "" || !(m.AtSeconds >= 0 && m.AtSeconds <= 1e9) {

@@ -15,8 +15,8 @@ import (
 	"vignette.dev/vignette/operators/apps/traffic"
 )
 
-// CheckClients finds what clients would refuse on a node because of its names: topics and filters once names are in their placeholders,
-// and sizes too small for message ids. Each field has its first error. The references of the spec must be valid.
+// CheckClients finds what clients would refuse: on a node because of its names, topics and filters once names are in their placeholders,
+// and sizes too small for message ids; on every node, times that are too long. Each field has its first error. The references of the spec must be valid.
 func CheckClients(in Input) (errs field.ErrorList) {
 	paths := map[string]*field.Path{}
 	for i, app := range in.Experiment.Spec.Apps {
@@ -43,6 +43,9 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at, topic, fmt.Sprintf("on node %s it %v", site.Node, err)))
 		}
 	}
+	if p := site.App.Publisher; p != nil {
+		errs = checkTimes(p, path.Child("publisher"))
+	}
 	for i := range site.Instances {
 		if p := site.App.Publisher; p != nil {
 			topic(path.Child("publisher", "topic"), p.Protocol, traffic.Topic(site, i))
@@ -67,6 +70,20 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 				topic(path.Child("mediator", "legs").Index(i).Child("topics").Index(j), leg.Protocol, leg.Prefix+filter)
 			}
 		}
+	}
+	return errs
+}
+
+func checkTimes(p *v1alpha1.Publisher, path *field.Path) (errs field.ErrorList) {
+	limit := func(at *field.Path, d v1alpha1.Duration) {
+		if d.Std() > longestTime {
+			errs = append(errs, field.Invalid(at, d, fmt.Sprintf("must be %s at most", longestTime)))
+		}
+	}
+	limit(path.Child("period"), p.Period)
+	limit(path.Child("lead"), p.Lead)
+	if p.AdaptRate != nil {
+		limit(path.Child("adaptRate", "maxPeriod"), p.AdaptRate.MaxPeriod)
 	}
 	return errs
 }

@@ -24,6 +24,10 @@ func TestWhatClientsRefuseByTheNamesOfTheirNodesIsRefusedBefore(t *testing.T) {
 		"a mediator's filter too long":   {fmt.Sprintf("mediator: {legs: [{protocol: amqp, to: server, prefix: %q, topics: [a/headquarters/b/#]}]}", accents+"/1234567/"), "mediator.legs[0].topics[0]", "has 257 bytes"},
 		"a size with room for the ids":   {sized("bytes:35"), "", ""},
 		"a size too small for the ids":   {sized("bytes:34"), "publisher.payload", "of entity MECHANISEDBATTALIONONE-S001: want from 35"},
+		"a period of ten days":           {"publisher: {protocol: mqtt, to: server, period: 240h, lead: 240h}", "", ""},
+		"a longer one":                   {"publisher: {protocol: mqtt, to: server, period: 241h}", "publisher.period", "must be 240h0m0s at most"},
+		"a longer lead":                  {"publisher: {protocol: mqtt, to: server, period: 1s, lead: 241h}", "publisher.lead", "must be 240h0m0s at most"},
+		"a longer adapted period":        {"publisher: {protocol: mqtt, to: server, period: 1s, adaptRate: {highFrames: 2, maxPeriod: 241h}}", "publisher.adaptRate.maxPeriod", "must be 240h0m0s at most"},
 		"an own app's filter":            {`image: i, command: [b], subscribes: ["a/#", "a/#/b"]`, "subscribes[1]", "want # alone in the last level"},
 		"what only one instance refuses": {publisher("amqp", strings.Repeat("x", 254)+"{instance}") + ", instances: 10", "publisher.topic", "has 256 bytes"},
 	} {
