@@ -333,6 +333,9 @@ func (s *scripts) checkPattern(app v1alpha1.App, script *mgen.Script, path *fiel
 		_, err = mgen.NewSchedule(script, 0)
 	}
 	largest := trafficconfig.ProtocolOf(app.Publisher.Protocol).MaxPayloadBytes
+	if err == nil && len(script.Flows()) == 0 {
+		err = errors.New("has no flow: want an ON event, such as 0.0 ON 1 PERIODIC [1 100]")
+	}
 	if least, most := script.Sizes(); err == nil && (least < minPatternBytes || most > largest) {
 		err = fmt.Errorf("messages have %d to %d bytes: use %d at least, as their ids must fit, and %d at most with %s", least, most, minPatternBytes, largest, app.Publisher.Protocol)
 	}

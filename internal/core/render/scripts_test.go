@@ -93,6 +93,7 @@ func TestErrorsOfScriptsHaveFieldLineAndReason(t *testing.T) {
 		"two apps of a node with one port":       {[]string{"apps: [flows, tracks, chat]", "apps: [flows, tracks, chat, more]", "  - {name: broker", "  - {name: more, mgen: {script: \"0 LISTEN UDP 4999-5001\"}}\n  - {name: broker"}, "spec.apps[2].mgen", "UDP port 5000 is used by app flows too"},
 		"a pattern with a destination":           {[]string{"0.0 ON 1 POISSON", "0.0 ON 1 UDP DST hq/5 POISSON"}, "spec.apps[3].publisher.pattern.mgen", "UDP DST hq/5 is not for a publisher's pattern"},
 		"a pattern that listens":                 {[]string{"0.0 ON 1 POISSON [5 200]", "0.0 LISTEN UDP 5"}, "spec.apps[3].publisher.pattern.mgen", "LISTEN: is not for a publisher's pattern"},
+		"a pattern that sends nothing":           {[]string{"0.0 ON 1 POISSON [5 200]", "# nothing yet"}, "spec.apps[3].publisher.pattern.mgen", "has no flow: want an ON event"},
 		"a pattern with messages too small":      {[]string{"POISSON [5 200]", "POISSON [5 40]"}, "spec.apps[3].publisher.pattern.mgen", "use 48 at least"},
 		"a pattern without known times":          {[]string{"POISSON [5 200]", "POISSON [0 200]"}, "spec.apps[3].publisher.pattern.mgen", "rate 0: want messages per second"},
 		"a pattern with a global command":        {[]string{"0.0 ON 1 POISSON", "TTL 3\\n0.0 ON 1 POISSON"}, "spec.apps[3].publisher.pattern.mgen", "line 1: TTL is not supported"},
