@@ -33,6 +33,9 @@ func Parse(text string) (*Script, error) {
 		}
 	}
 	slices.SortStableFunc(s.Events, func(a, b Event) int { return int(min(max(a.At-b.At, -1), 1)) })
+	if err := s.checkPorts(); err != nil {
+		return s, err
+	}
 	return s, s.checkFlows()
 }
 
@@ -185,8 +188,8 @@ func (w *words) ports() (ranges []PortRange, err error) {
 		if errA != nil || errB != nil || a == 0 || b < a {
 			return nil, fmt.Errorf("ports %q: want numbers from 1 to 65535 and ranges, without spaces, such as 5000,5003-5005", list)
 		}
-		if total += int(b-a) + 1; total > maxPorts {
-			return nil, fmt.Errorf("ports %q: want %d in one line at most", list, maxPorts)
+		if total += int(b-a) + 1; total > maxLinePorts {
+			return nil, fmt.Errorf("ports %q: want %d in one line at most", list, maxLinePorts)
 		}
 		ranges = append(ranges, PortRange{uint16(a), uint16(b)})
 	}
@@ -521,6 +524,20 @@ func (e *Event) checkSize() error {
 	}
 	if e.Type == Mod && e.Options.SourcePort != nil {
 		return fmt.Errorf("flow %d: a flow's SRC cannot be changed: turn it OFF, and another one ON", e.Flow)
+	}
+	return nil
+}
+
+// checkPorts returns an error for a script that listens to too many ports: each node's check looks at every one.
+func (s *Script) checkPorts() error {
+	total := 0
+	for _, e := range s.Events {
+		for _, r := range e.Ports {
+			total += int(r.Last-r.First) + 1
+		}
+		if total > maxScriptPorts {
+			return &Error{e.Line, fmt.Sprintf("%s: the script has more than %d ports in all its lines: want less", e.Type, maxScriptPorts)}
+		}
 	}
 	return nil
 }

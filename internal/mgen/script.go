@@ -28,12 +28,13 @@ const (
 	MaxTCPBytes = 1 << 30
 )
 
-// Limits of a script, to bound its memory.
+// Limits of a script, to bound its memory and the time of its checks.
 const (
-	MaxEvents  = 4096
-	maxPorts   = 256
-	maxSeconds = 1e6
-	maxRate    = 1e6
+	MaxEvents      = 4096
+	maxLinePorts   = 256
+	maxScriptPorts = 2048
+	maxSeconds     = 1e6
+	maxRate        = 1e6
 	// maxNesting is the deepest nesting of bursts.
 	maxNesting = 8
 )
