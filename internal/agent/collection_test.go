@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -11,12 +12,15 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
 )
 
 // runAsPublisher logs messages 1, 2, 3 … as the platform's programs do, until it is stopped.
@@ -219,10 +223,24 @@ func TestTheReportSaysUntilWhenTheArchiveIsComplete(t *testing.T) {
 	}
 }
 
+// needHoles skips a test where a folder's file system makes no holes in files.
+func needHoles(t *testing.T, dir string) {
+	t.Helper()
+	f, err := os.CreateTemp(dir, ".hole")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, diskBlock); err != nil {
+		t.Skipf("this file system makes no holes: %v", err)
+	}
+}
+
 func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	shipper, dir := newTestShipper(t, s)
+	needHoles(t, dir)
 	name := "stdout-1.log"
 	line := strings.Repeat("x", 1023) + "\n"
 	var whole strings.Builder
@@ -243,10 +261,12 @@ func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 		}
 	}
 	wait := func() {
-		known := shipper.confirmed[name]
-		shipper.confirmed[name] = confirmedSize{known.position, known.at.Add(-2 * punchAfter)}
+		for i := range shipper.confirmed[name] {
+			shipper.confirmed[name][i].at = shipper.confirmed[name][i].at.Add(-2 * punchAfter)
+		}
 	}
 	grow(4096)
+	wait()
 	grow(1)
 	if got := spoolBytes(dir); got < 4<<20 {
 		t.Fatalf("%d bytes are on the disk; want all that the archive confirmed a moment ago", got)
@@ -254,7 +274,7 @@ func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 	wait()
 	grow(1)
 	if got := spoolBytes(dir); got > 2<<20 {
-		t.Skipf("this file system makes no holes: %d bytes are on the disk", got)
+		t.Fatalf("%d bytes are on the disk; want what the archive has for long released", got)
 	}
 	if left := shipper.budget.bytesLeft.Load(); left < 2<<20 {
 		t.Errorf("the budget of output got back %d bytes; want what was released", left)
@@ -268,13 +288,7 @@ func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 	}
 	// An archive that has lost confirmed bytes: zeros in the hole must not pass for the log.
 	s.set(func(s *fakeServer) { s.logs[name] = s.logs[name][:1000] })
-	shipper.positions[name] = 1000
-	if _, err := shipper.shipRound(t.Context(), 1<<30, false); err != nil {
-		t.Fatal(err)
-	}
-	shipper.positions[name] = shipper.punchedTo[name]
-	_, _ = shipper.shipRound(t.Context(), 1<<30, false)
-	_, _ = shipper.shipRound(t.Context(), 1<<30, false)
+	grow(1)
 	if !shipper.refusedFiles[name] || strings.ContainsRune(s.log(name), 0) {
 		t.Errorf("archived %d bytes, given up: %v; want no byte of the hole, and the log given up", len(s.log(name)), shipper.refusedFiles[name])
 	}
@@ -298,6 +312,73 @@ func TestALogThatTheAppMakesShorterIsReportedOnce(t *testing.T) {
 	if len(told) != 2 || !strings.Contains(told[0].Message, "was made shorter by the app, from 70 to 14 bytes") || !strings.Contains(told[1].Message, "from 84 to 28 bytes") {
 		t.Errorf("told %+v; want that it became shorter, once each time", told)
 	}
+}
+
+func TestWhatTheArchiveHasLostIsShippedAgainBeforeItIsReleased(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	needHoles(t, dir)
+	whole := strings.Repeat(strings.Repeat("x", 1023)+"\n", 4096)
+	ship := func(log string) {
+		t.Helper()
+		writeLog(t, dir, log)
+		if _, err := shipper.shipRound(t.Context(), 1<<30, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ship(whole)
+	shipper.confirmed["x.log"] = []confirmedSize{{shipper.positions["x.log"], time.Now().Add(-2 * punchAfter)}}
+	s.set(func(s *fakeServer) { s.logs["x.log"] = s.logs["x.log"][:1<<20] })
+	whole += "last\n"
+	ship(whole) // finds out
+	if _, err := shipper.shipRound(t.Context(), 1<<30, false); err != nil {
+		t.Fatal(err)
+	}
+	if s.log("x.log") != whole {
+		t.Errorf("the archive has %d bytes; want the %d that the app wrote", len(s.log("x.log")), len(whole))
+	}
+}
+
+// acceptingServer archives all that it gets.
+type acceptingServer struct{ server }
+
+func (acceptingServer) AppendLogs(_ context.Context, _ string, parts []client.LogPart) (answers []client.LogResult, err error) {
+	for _, part := range parts {
+		answers = append(answers, client.LogResult{Size: part.Offset + int64(len(part.Content))})
+	}
+	return answers, nil
+}
+
+// What is shipped at full rate must not fill the spool, or the kubelet would evict the pod. All is a 16th, to spare the disk.
+func TestALogThatGrowsAsFastAsItIsShippedNeedsNoMoreThanTheSpool(t *testing.T) {
+	t.Parallel()
+	const scale, spool = 16, 240 << 20
+	dir := t.TempDir()
+	needHoles(t, dir)
+	f, err := os.Create(filepath.Join(dir, "messages-1.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	second := []byte(strings.Repeat(strings.Repeat("x", 1023)+"\n", bytesPerRound/scale/1024))
+	synctest.Test(t, func(t *testing.T) {
+		shipper := newShipper(dir, "bft", acceptingServer{}, nil)
+		most := int64(0)
+		for range 240 {
+			time.Sleep(checkPeriod)
+			if _, err := f.Write(second); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := shipper.shipRound(t.Context(), bytesPerRound, false); err != nil {
+				t.Fatal(err)
+			}
+			most = max(most, spoolBytes(dir))
+		}
+		if most > spool/scale {
+			t.Errorf("%d bytes were on the disk; want %d at most", most, spool/scale)
+		}
+	})
 }
 
 func TestAShortageOfDiskIsAGapFromTheLastTimeThereWasRoom(t *testing.T) {

@@ -66,8 +66,9 @@ type shipper struct {
 	// now is the clock; onArchivedUntil gets the time at which the archive had everything.
 	now             func() int64
 	onArchivedUntil func(nanoseconds int64)
-	// confirmed is how much of each log the archive had some time ago; punchedTo is how much of it was released from the disk.
-	confirmed map[string]confirmedSize
+	// confirmed is how much of each log the archive had at times since punchAfter ago; punchedTo is how much of it was released from
+	// the disk.
+	confirmed map[string][]confirmedSize
 	punchedTo map[string]int64
 	// budget of output regains what is released.
 	budget *spoolBudget
@@ -82,7 +83,7 @@ type confirmedSize struct {
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
 	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, created: map[string]bool{},
 		refusedFiles: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
-		confirmed: map[string]confirmedSize{}, punchedTo: map[string]int64{}, budget: &spoolBudget{}}
+		confirmed: map[string][]confirmedSize{}, punchedTo: map[string]int64{}, budget: &spoolBudget{}}
 }
 
 // run ships every checkPeriod until ctx ends. If the server does not answer, it tries less often.
@@ -334,6 +335,7 @@ func (s *shipper) resume(name string, archived int64) error {
 		return fmt.Errorf("%w: %s: the archive has lost bytes %d to %d, which it had confirmed and the node no longer has", errRefused, name, archived, punched)
 	}
 	s.positions[name], s.created[name] = archived, true
+	delete(s.confirmed, name) // what the archive has lost must not be released
 	if at, reported := s.resumedAt[name]; reported && at == archived {
 		return errResumed
 	}
@@ -359,7 +361,10 @@ func (s *shipper) noteShorter(name string, size int64) {
 
 const (
 	// punchAfter this time archived bytes are on the archive's disk: it syncs a growing log every 10 s, and its host writes back after 30 s.
-	punchAfter = time.Minute
+	// A log that grows as fast as it is shipped needs less than the spool until then.
+	punchAfter = 45 * time.Second
+	// confirmStep is the shortest time between two confirmed sizes.
+	confirmStep = 5 * time.Second
 	// minPunchBytes are worth the system call.
 	minPunchBytes = 1 << 20
 	// diskBlock is a multiple of the block size of all common file systems.
@@ -369,13 +374,16 @@ const (
 // punchHole releases archived bytes from the disk, so that a run of days needs no more space than one of an hour. A hole replaces
 // them, so that offsets stay. If the file system has no holes, or only the app may write the log, the bytes stay.
 func (s *shipper) punchHole(name string) {
-	sure, now := s.confirmed[name], time.Now()
-	if now.Sub(sure.at) < punchAfter {
-		return
+	known, sure, now := s.confirmed[name], int64(0), time.Now()
+	if n := len(known); n == 0 || now.Sub(known[n-1].at) >= confirmStep {
+		known = append(known, confirmedSize{s.positions[name], now})
 	}
-	s.confirmed[name] = confirmedSize{s.positions[name], now}
-	from, to := s.punchedTo[name], sure.position/diskBlock*diskBlock
-	if sure.at.IsZero() || to-from < minPunchBytes {
+	for now.Sub(known[0].at) >= punchAfter {
+		sure, known = known[0].position, known[1:]
+	}
+	s.confirmed[name] = known
+	from, to := s.punchedTo[name], sure/diskBlock*diskBlock
+	if to-from < minPunchBytes {
 		return
 	}
 	f, err := os.OpenFile(filepath.Join(s.dir, name), os.O_WRONLY, 0)

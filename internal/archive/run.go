@@ -287,7 +287,7 @@ func (r *Run) compareExisting(p string, size, offset int64, want []byte) error {
 	return nil
 }
 
-// syncEvery bounds what a power failure of the host can take from a log. Agents keep their last minute and continue where the
+// syncEvery bounds what a power failure of the host can take from a log. Agents keep their last 45 s and continue where the
 // archive's copy ends. Syncing hundreds of logs each second would occupy the disk and a quarter of the server's processor time.
 const syncEvery = 10 * time.Second
 
