@@ -59,6 +59,13 @@ func TestScriptsAreReadFromTablesAndLists(t *testing.T) {
 	}
 }
 
+func TestATextMayHaveAsManyCharactersAsInTheSpec(t *testing.T) {
+	longest := strings.Repeat("é", 4096)
+	if got, err := Parse("m.csv", "at,from,to,text\n5s,a,b,"+longest+"\n"); err != nil || got[0].Text != longest {
+		t.Errorf("got %d messages, %v; want one of 4096 characters", len(got), err)
+	}
+}
+
 // ofLibraries are words that no user should read.
 var ofLibraries = regexp.MustCompile(`yaml: |json|JSON|Go |unmarshal|EOF|parse error|record on|bare|extraneous`)
 
@@ -92,6 +99,7 @@ func TestErrorsOfTablesAndListsAreReported(t *testing.T) {
 		"a tab":                             {"m.yaml", "- at: 5s\n\tfrom: a\n", "line 2 is not YAML: the line is indented with a tab"},
 		"an anchor that is nowhere":         {"m.yaml", "- {at: *x}", "line 1 is not YAML: the line refers with * to an anchor"},
 		"a type with spaces":                {"m.yaml", "- {at: 5s, from: a, to: b, type: a b}", `type "a b"`},
+		"a text that is too long":           {"m.yaml", "- {at: 5s, from: a, to: b, text: \"" + strings.Repeat("é", 4097) + "\"}", "text has 4097 characters: want 4096 at most"},
 		"a message that is too large":       {"m.yaml", "- {at: 5s, from: a, to: b, bytes: 70000}", "bytes 70000: want 1 to 65000"},
 	}
 	for name, c := range cases {

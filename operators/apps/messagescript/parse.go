@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"vignette.dev/vignette/internal/utf8text"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -135,8 +136,8 @@ func check(m v1alpha1.ScriptedMessage) error {
 		return fmt.Errorf("from %q, to %q: want both", m.From, m.To)
 	case !typeForm.MatchString(m.Type):
 		return fmt.Errorf("type %q: want letters, digits, - and _", m.Type)
-	case len(m.Text) > maxText:
-		return fmt.Errorf("text has %d bytes: want %d at most", len(m.Text), maxText)
+	case utf8.RuneCountInString(m.Text) > maxText:
+		return fmt.Errorf("text has %d characters: want %d at most", utf8.RuneCountInString(m.Text), maxText)
 	case m.Bytes < 0 || m.Bytes > maxBytes:
 		return fmt.Errorf("bytes %d: want 1 to %d", m.Bytes, maxBytes)
 	}
