@@ -55,7 +55,7 @@ function percentOf(used: number, all: number): number {
 /** requestedText is what the pods of a team request. */
 export function requestedText(a: Amounts | undefined): string {
   if (!a) return "not shown";
-  return `${figure(a.cpu)} cores, ${gibibytes(a.memoryBytes)}, ${figure(a.pods)} pods`;
+  return `${figure(a.cpu)} cores, ${gibibytes(a.memoryBytes)}, ${figure(a.pods)} ${a.pods === 1 ? "pod" : "pods"}`;
 }
 
 /** quotaRoom is how much of a quota is used. */

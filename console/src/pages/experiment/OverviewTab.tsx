@@ -25,8 +25,8 @@ function Headline({ experiment, state }: TabProps) {
       <Text>
         {results.deliveredPercent ?? "–"} % of {figure(results.offered ?? results.expected)} deliveries arrived
         {results.medianDelay ? `, half of them within ${results.medianDelay}` : ""}.
-        {results.gaps > 0 ? ` ${figure(results.gaps)} gaps.` : ""}
-        {(results.warnings ?? 0) > 0 ? ` ${figure(results.warnings ?? 0)} warnings.` : ""}
+        {results.gaps > 0 ? ` Gaps: ${figure(results.gaps)}.` : ""}
+        {(results.warnings ?? 0) > 0 ? ` Warnings: ${figure(results.warnings ?? 0)}.` : ""}
       </Text>
     );
   }
