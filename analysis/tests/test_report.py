@@ -15,7 +15,7 @@ from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
 from vignette_analysis.data.gaps import Gaps
 from vignette_analysis.figures import display, summary
-from vignette_analysis.report import asked, charts, delays, freshness, mapdata, mapping, traffic, words
+from vignette_analysis.report import asked, charts, delays, freshness, mapdata, mapping, radios, traffic, words
 from vignette_analysis.report.parts import Table
 
 HOSTILE = "</script><script>window.hacked=1</script>\"'><img src=x onerror=window.hacked=1>&amp;\u2028]]>"
@@ -345,6 +345,20 @@ def test_links_count_on_where_radiod_began_anew(pair):
         link = {"node": "nor", "sinrDB": 10, "pathlossDB": 80, "heard": heard, "missed": {"lowSINR": missed}}
         pair.around(at, network="wan", receiver="prt", **{"from": [link]})
     assert re.search(r"nor \u2192 prt .*130 .*6 .*low SINR 6", text_of(rendered(pair)))
+
+
+def test_a_busy_network_hides_no_links_of_a_slow_one(pair):
+    many = [f"node-{i}" for i in range(radios.MAX_LINKS + 5)]
+    for network, heard, missed in (("fast", 90, {"lowSINR": 10}), ("slow", 6, {"halfDuplex": 3, "lowSINR": 1})):
+        links = [{"node": name, "sinrDB": 10, "pathlossDB": 80, "heard": heard, "missed": missed} for name in many]
+        pair.around(1.0, network=network, receiver="prt", **{"from": links})
+    networks, links, note = radios.links(analyse(pair.write())).parts
+    assert networks.rows == [
+        ("fast", "20", "1\u202f800", "200", "10.00", "low SINR 200"),
+        ("slow", "20", "120", "80", "40.00", "was sending 60, low SINR 20"),
+    ]
+    assert [row[1] for row in links.rows] == ["fast"] * radios.MAX_LINKS + ["slow"] * radios.MAX_LINKS
+    assert "30 of 40" in note.text
 
 
 def test_the_flows_that_are_known_to_retransmit_most_come_before_unknown_ones(pair):

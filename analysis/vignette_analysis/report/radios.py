@@ -8,7 +8,7 @@ from . import charts, times
 from .charts import fixed, number, share
 from .parts import Chart, Section, Table, Text, table
 
-# Most links in the table.
+# Most links of a network in the table.
 MAX_LINKS = 15
 # Hop counts with an area of their own; greater ones share the last.
 MAX_AREAS = 6
@@ -81,14 +81,24 @@ def links(analysis: Analysis) -> Section:
             *(pl.when(pl.col(count).count() > 0).then(pl.col(count).sum()).alias(count) for count in counts),
         )
         .with_columns(missed=pl.sum_horizontal(MISSED))
-        .sort(pl.col("heard") + pl.col("missed"), "network", "source", "receiver", descending=[True, False, False, False])
+        .sort("network", pl.col("heard") + pl.col("missed"), "source", "receiver", descending=[False, True, False, False])
         .collect()
     )
-    rows = [_link(row) for row in found.head(MAX_LINKS).to_dicts()]
+    rows = [_link(row) for row in found.group_by("network", maintain_order=True).head(MAX_LINKS).to_dicts()]
     header = ("Link", "Network", "SINR, median (dB)", "least (dB)", "Pathloss, median (dB)", "Heard", "Missed", "because")
-    which = f"The {len(rows)} of {found.height} links with the most transmissions. " if found.height > len(rows) else ""
+    which = f"Of each network the {MAX_LINKS} links with the most transmissions, {len(rows)} of {found.height}. " if found.height > len(rows) else ""
     note = f"{which}Heard and missed are transmissions in the whole run; links.csv has every second."
-    return Section("links", "Links", [table("Radio links", header, rows, text=(0, 1, 7)), Text(note, "note")])
+    return Section("links", "Links", [_receptions(found), table("Radio links", header, rows, text=(0, 1, 7)), Text(note, "note")])
+
+
+def _receptions(found: pl.DataFrame) -> Table:
+    """What all links of each network heard and missed, and why."""
+    sums = found.group_by("network", maintain_order=True).agg(pl.len().alias("links"), pl.col("heard", "missed", *MISSED).sum())
+    rows = []
+    for row in sums.to_dicts():
+        missed = share(100 * row["missed"] / max(row["heard"] + row["missed"], 1))
+        rows.append((row["network"], *(number(row[name]) for name in ("links", "heard", "missed")), missed, _because(row)))
+    return table("Receptions by network", ("Network", "Links", "Heard", "Missed", "Missed (%)", "because"), rows, text=(0, 5))
 
 
 def _growth(count: str) -> pl.Expr:
@@ -98,7 +108,11 @@ def _growth(count: str) -> pl.Expr:
 
 
 def _link(row: dict) -> tuple[str, ...]:
-    reasons = sorted((reason for reason in MISSED if row[reason]), key=lambda reason: -row[reason])
-    why = ", ".join(f"{_WHY[reason]} {number(row[reason])}" for reason in reasons)
     figures = [fixed(row[name], 1) for name in ("sinr", "least", "pathloss")]
-    return f"{row['source']} \u2192 {row['receiver']}", row["network"], *figures, number(row["heard"]), number(row["missed"]), why
+    return f"{row['source']} \u2192 {row['receiver']}", row["network"], *figures, number(row["heard"]), number(row["missed"]), _because(row)
+
+
+def _because(row: dict) -> str:
+    """The reasons of what was missed, the most frequent first."""
+    reasons = sorted((reason for reason in MISSED if row[reason]), key=lambda reason: -row[reason])
+    return ", ".join(f"{_WHY[reason]} {number(row[reason])}" for reason in reasons)
