@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -90,6 +93,19 @@ func TestResultsOfADeletedExperimentComeFromTheArchive(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("-o %s: %s; want %s in it", form, out.String(), want)
 		}
+	}
+}
+
+func TestEachCSVFileOfARunIsATable(t *testing.T) {
+	rows := regexp.MustCompile("(?m)^\\| (`results/[^|]*\\.csv`[^|]*) \\|").FindAllStringSubmatch(readText(t, "../../docs/reference/results.md"), -1)
+	var tables []string
+	for _, row := range rows {
+		for _, name := range regexp.MustCompile("`(?:results/)?([a-z-]+)(?:\\.csv)?`").FindAllStringSubmatch(row[1], -1) {
+			tables = append(tables, name[1])
+		}
+	}
+	if diff := cmp.Diff(tables, csvTables, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("files of a run (-) and tables (+):\n%s", diff)
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 )
 
 // csvTables of the analysis.
-var csvTables = []string{"deliveries", "messages", "requests", "publishers", "groups", "pairs", "stages", "sequences", "order", "age", "bursts"}
+var csvTables = []string{"deliveries", "messages", "requests", "publishers", "groups", "pairs", "stages", "sequences", "order", "age", "bursts",
+	"links", "hops", "hop-histogram", "positions", "reports", "picture", "picture-times", "networks", "volume", "tcp", "packets", "headline"}
 
 // resultForms of the output.
 var resultForms = []string{"table", "json", "csv"}
