@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from ..data.run import RunError
 from ..report.words import plain
+from . import resolved
 from .loading import Loaded
 
 # Fields of a spec that do not change what is measured: the seed makes repeats, the others are housekeeping.
@@ -35,7 +36,7 @@ class Naming:
 
 def name(runs: list[Loaded], by: str | None = None) -> Naming:
     """Find out what differs, and sort the runs into conditions: by all that differs, or by one field."""
-    differences = _differences([_fields(run) for run in runs])
+    differences = _differences([_fields(run, spec) for run, spec in zip(runs, resolved.specs(runs), strict=True)])
     points = _points(runs)
     if points and by in points:
         return _by_levels(points, [by], differences)
@@ -92,12 +93,11 @@ def _chosen(differences: dict[str, list[str]], by: str | None) -> list[str]:
     return chosen
 
 
-def _fields(run: Loaded) -> dict[str, str]:
-    """Every field of the spec, by its path."""
-    spec = {key: value for key, value in run.plan.get("spec", {}).items() if key not in INDIFFERENT}
+def _fields(run: Loaded, spec: dict) -> dict[str, str]:
+    """Every field of the resolved spec, by its path."""
+    spec = {key: value for key, value in spec.items() if key not in INDIFFERENT}
     fields: dict[str, str] = {}
     _flatten("", spec, fields)
-    _flatten("waveforms", run.plan.get("waveforms") or {}, fields)
     if run.plan.get("scenario"):
         fields["scenario.digest"] = run.plan["scenario"].get("digest", "")
     for file in run.plan.get("configMaps") or []:
@@ -137,8 +137,8 @@ def _follows(values: list[str], parents: list[str] | None) -> bool:
 def _parents(path: str, runs: list[dict[str, str]]) -> list[str] | None:
     """What the field belongs to in each run: the kind of an app, a waveform, or a scenario; None for all others."""
     parts = path.split(".")
-    if parts[0] == "waveforms":
-        return [parts[1] if any(p.startswith(f"waveforms.{parts[1]}.") for p in fields) else ABSENT for fields in runs]
+    if parts[0] == "networks" and len(parts) > 2 and parts[2] in resolved.MODELS:
+        return [fields.get(f"networks.{parts[1]}.waveform", ABSENT) for fields in runs]
     if path == "scenario.digest":
         return [fields.get("scenario.ref", ABSENT) for fields in runs]
     if parts[0] == "apps" and len(parts) > 2:
