@@ -4,7 +4,7 @@ import json
 
 import polars as pl
 
-from vignette_analysis.comparison import labels
+from vignette_analysis.comparison import labels, rendering
 from vignette_analysis.comparison.loading import Loaded
 
 PCR = '<tdmabasemodel-pcr packetsize="0">\n  <datarate bps="1M"><entry sinr="3" por="0"/></datarate>\n</tdmabasemodel-pcr>\n'
@@ -96,3 +96,16 @@ def test_a_copy_of_a_scenario_is_the_same_scenario():
     runs = [march("march", "sha256:1"), march("march-123456789abc", "sha256:1"), march("halt", "sha256:2")]
     found = labels.name(runs)
     assert (found.conditions, found.labels) == ([0, 0, 1], ["ref=march", "ref=halt"])
+
+
+def test_long_values_come_last():
+    longer = record("t2", uhf(9, tdma=TDMA | {"pcr": PCR + PCR, "rate": "64kbit"}) | {"duration": "5m"})
+    found = labels.name([record("t1", uhf(9, tdma=TDMA) | {"duration": "1m"}), longer])
+    assert list(found.differences) == ["networks.uhf.tdma.rate", "duration", "networks.uhf.tdma.pcr"]
+
+
+def test_long_values_of_several_lines_are_cut_to_one_short_line():
+    results = {"runs": [{"label": "a"}, {"label": "b"}], "fields": [{"field": "pcr", "values": ["<pcr>\n  <rate/>\n</pcr>\n", PCR]}]}
+    ((_, short, long),) = rendering._fields_table(results, set()).rows
+    assert short == "<pcr> <rate/> </pcr>"
+    assert (long[-1], len(long)) == ("…", 40) and "\n" not in long

@@ -126,7 +126,8 @@ def _differences(runs: list[dict[str, str]]) -> dict[str, list[str]]:
     paths = list(dict.fromkeys(path for fields in runs for path in fields))
     values = {path: [fields.get(path, ABSENT) for fields in runs] for path in paths}
     differing = {path: some for path, some in values.items() if len(set(some)) > 1}
-    return {path: some for path, some in differing.items() if not _follows(some, _parents(path, runs))}
+    found = {path: some for path, some in differing.items() if not _follows(some, _parents(path, runs))}
+    return dict(sorted(found.items(), key=lambda item: max(map(len, item[1])) > MAX_VALUE))  # long ones last
 
 
 def _follows(values: list[str], parents: list[str] | None) -> bool:

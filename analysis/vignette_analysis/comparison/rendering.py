@@ -381,6 +381,7 @@ def _publishers_table(results: dict, marks: set[str]) -> Table:
 
 
 def _cut(value: str) -> str:
+    value = " ".join(value.split())
     return value if len(value) <= 40 else value[:39] + "…"
 
 
