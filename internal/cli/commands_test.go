@@ -286,6 +286,8 @@ func TestHeadlineCountsWhatThereIs(t *testing.T) {
 		{v1alpha1.ResultsSummary{Sent: 3, Expected: 6, Received: 6, Gaps: 1}, ": 6 of 6 offered deliveries arrived; 1 gap"},
 		{v1alpha1.ResultsSummary{Triggered: 31, Offered: 31, DeliveredPercent: "0", Warnings: 2}, ": 0 of 31 offered deliveries arrived (0 %), 31 never sent; 2 WARNINGs"},
 		{v1alpha1.ResultsSummary{Sent: 14}, ": 14 messages sent, no delivery offered, as nothing subscribes to them"},
+		{v1alpha1.ResultsSummary{Sent: 14, Warnings: 1}, ": 14 messages sent, no delivery offered; 1 WARNING"},
+		{v1alpha1.ResultsSummary{}, ": 0 messages sent, no delivery offered"},
 	} {
 		if got := headline(&c.summary); got != c.want {
 			t.Errorf("headline %q; want %q", got, c.want)

@@ -133,7 +133,10 @@ func headline(r *v1alpha1.ResultsSummary) string {
 	offered := max(r.Offered, r.Expected) // an older status has only the expected ones
 	text := fmt.Sprintf(": %d of %d offered deliveries arrived", r.Received, offered)
 	if offered == 0 {
-		text = fmt.Sprintf(": %d messages sent, no delivery offered, as nothing subscribes to them", r.Sent)
+		text = fmt.Sprintf(": %d messages sent, no delivery offered", r.Sent)
+		if r.Sent > 0 && r.Warnings == 0 { // a warning names another cause
+			text += ", as nothing subscribes to them"
+		}
 	}
 	if r.DeliveredPercent != "" {
 		text += " (" + r.DeliveredPercent + " %)"

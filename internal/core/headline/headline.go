@@ -43,6 +43,9 @@ const maxNamedWarnings = 2
 // Message is the message of a run with results.
 func Message(summary *v1alpha1.ResultsSummary, warnings []runapi.Gap) string {
 	message := "the results are complete"
+	if len(warnings) > 0 {
+		message = "no delivery was offered"
+	}
 	if summary.DeliveredPercent != "" {
 		message = fmt.Sprintf("%s %% of %d offered deliveries arrived", summary.DeliveredPercent, summary.Offered)
 	}

@@ -31,6 +31,18 @@ func TestTheStatusOfADeadRadioSaysThatNothingArrived(t *testing.T) {
 	}
 }
 
+func TestResultsAreOnlyCompleteWithoutAWarning(t *testing.T) {
+	unusable := []runapi.Gap{{What: "app chat logged nothing usable"}}
+	for want, warnings := range map[string][]runapi.Gap{
+		"the results are complete": nil,
+		"no delivery was offered; WARNING: app chat logged nothing usable": unusable,
+	} {
+		if got := Message(Of(&runapi.Results{}), warnings); got != want {
+			t.Errorf("message %q; want %q", got, want)
+		}
+	}
+}
+
 func TestTheStatusOfOlderResultsCountsExpectedDeliveries(t *testing.T) {
 	s := Of(&runapi.Results{Messages: runapi.Messages{Sent: 2, Expected: 4, Received: 3}})
 	if s.Group != "all" || s.DeliveredPercent != "75" || s.Offered != 4 || Message(s, nil) != "75 % of 4 offered deliveries arrived" {
