@@ -9,7 +9,7 @@ from lab import SECOND, T0
 from vignette_analysis import plots
 from vignette_analysis.figures import surroundings
 from vignette_analysis.figures.picture import TIMES
-from vignette_analysis.plots import hops, links, picture, volume
+from vignette_analysis.plots import curves, hops, links, picture, volume
 
 VOLUME = {"network": pl.Categorical, "node": pl.Categorical, "second": pl.Int64, "layer": pl.Categorical, "protocol": pl.Categorical}
 VOLUME |= {"routing": pl.Boolean, "frames": pl.Int64, "bytes": pl.Int64}
@@ -104,6 +104,30 @@ def test_lines_break_where_there_is_nothing():
     frame = link_news(1, 10).filter(~pl.col("ts").is_between(T0 + 3 * SECOND, T0 + 6 * SECOND))
     values = links.draw(run(links=frame)).axes[0].lines[0].get_ydata()
     assert [value != value for value in values] == [False] * 3 + [True] * 4 + [False] * 3
+
+
+def median(frame: pl.DataFrame) -> list[float]:
+    """The median of the SINR in each second."""
+    return list(links.draw(run(links=frame)).axes[0].lines[0].get_ydata())
+
+
+def test_the_median_is_of_the_same_links_where_few_are_heard_in_each_second():
+    count = links.MAX_LINES + 2
+    frame = link_news(count, 30)
+    by_turns = frame.filter((pl.col("ts") - T0) // SECOND % count == pl.col("source").cast(pl.String).str.slice(1).cast(pl.Int64))
+    assert by_turns.height == 30 and median(by_turns)[count - 1 :] == median(frame)[count - 1 :]
+
+
+def test_a_link_that_is_silent_for_long_no_longer_counts_in_the_median():
+    count = links.MAX_LINES + 1
+    frame = link_news(count, 100).filter((pl.col("source").cast(pl.String) == "n0") | (pl.col("ts") == T0))
+    whole, alone = 10.0 + (count - 1) / 2, 10.0
+    assert median(frame) == [whole] * (curves.HOLD_SECONDS + 1) + [alone] * (99 - curves.HOLD_SECONDS)
+
+
+def test_the_median_breaks_where_every_link_is_silent_for_long():
+    frame = link_news(links.MAX_LINES + 1, 100).filter(pl.col("ts").is_in([T0, T0 + 99 * SECOND]))
+    assert [value != value for value in median(frame)] == [False] * (curves.HOLD_SECONDS + 1) + [True] * (98 - curves.HOLD_SECONDS) + [False]
 
 
 def test_hops_are_averaged_over_pairs_that_have_a_route():

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import polars as pl
 
 from ..figures.analysis import Analysis
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 # Shares of the curves within a panel's bands: the middle 90 % and the middle half.
 BANDS = ((0.05, 0.95, "#c6dbef"), (0.25, 0.75, "#6baed6"))
+_QUANTILES = sorted({0.5, *(q for low, high, _ in BANDS for q in (low, high))})
+# A curve without news counts with its last value for so long. Quantiles would else be of other curves in each interval.
+HOLD_SECONDS = 60
 
 
 def averaged(analysis: Analysis, frame: pl.DataFrame, keys: list[str], values: list[str]) -> tuple[pl.DataFrame, float]:
@@ -50,11 +54,24 @@ def lines(axes: "Axes", curves: dict[str, pl.DataFrame], value: str, width: floa
         )  # fmt: skip
 
 
-def bands(axes: "Axes", values: pl.DataFrame, value: str, width: float) -> None:
-    """Draw the median of many curves, and bands that hold most of them."""
-    wanted = {f"q{q:g}": q for low, high, _ in BANDS for q in (low, high)} | {"q0.5": 0.5}
-    quantiles = values.drop_nulls(value).group_by("at").agg(pl.col(value).quantile(q, interpolation="linear").alias(n) for n, q in wanted.items())
-    whole = grid(quantiles.sort("at"), width)
+def _held(values: pl.DataFrame, keys: list[str], value: str, width: float) -> pl.DataFrame:
+    """Quantiles of the curves in each interval from the first value to the last, `q0.5` and so on; curves hold their values."""
+    numbered = values.drop_nulls(value).with_columns(curve=pl.struct(keys).rank("dense") - 1, row=(pl.col("at") / width).floor().cast(pl.Int64))
+    news = {row: part for (row,), part in numbered.partition_by("row", as_dict=True).items()}
+    newest, seen = np.zeros(numbered["curve"].n_unique()), np.full(numbered["curve"].n_unique(), -np.inf)
+    found = []
+    for row in range(min(news, default=0), max(news, default=-1) + 1):
+        if row in news:
+            curves = news[row]["curve"].to_numpy()
+            newest[curves], seen[curves] = news[row][value].to_numpy(), row
+        if (fresh := (row - seen) * width <= HOLD_SECONDS).any():
+            found.append(((row + 0.5) * width, *np.quantile(newest[fresh], _QUANTILES)))
+    return pl.DataFrame(found, ["at", *(f"q{q:g}" for q in _QUANTILES)], orient="row")
+
+
+def bands(axes: "Axes", values: pl.DataFrame, keys: list[str], value: str, width: float) -> None:
+    """Draw the median of many curves, which keys tell apart, and bands that hold most of them."""
+    whole = grid(_held(values, keys, value, width), width)
     at = whole["at"].to_numpy()
     for low, high, color in BANDS:
         label = f"{low * 100:g}th to {high * 100:g}th percentile"

@@ -37,7 +37,7 @@ def draw(analysis: Analysis) -> "Figure | None":
         if len(links) <= MAX_LINES:
             curves.lines(panel, links, quantity, width)
         else:
-            curves.bands(panel, of_network, quantity, width)
+            curves.bands(panel, of_network, ["source", "receiver"], quantity, width)
         panel.set_ylabel(f"{style.short(network, 20)}\n{_QUANTITIES[quantity]}")
         panel.grid()
         _legend(panel, len(links))
@@ -52,7 +52,8 @@ def _legend(panel: "Axes", links: int) -> None:
 
 def _caption(panels: list[tuple[str, str]], width: float) -> str:
     caption = (
-        f"Directed links, from a transmitter to a receiver. Means over {width:g} s of what radiod saw; where a link had no news there is no point."
+        f"Directed links, from a transmitter to a receiver. Means over {width:g} s of what radiod saw. Where a link had no news, its own line "
+        f"has no point; for medians and bands it keeps its last value for up to {curves.HOLD_SECONDS} s."
     )
     hidden = panels[style.MAX_PANELS :]
     return caption + (f" Not drawn: {', '.join(f'{_QUANTITIES[q]} of {style.short(n, 20)}' for n, q in hidden[:6])}." if hidden else "")
