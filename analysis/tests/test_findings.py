@@ -1,7 +1,7 @@
 """What a headline must name: clients, publishers, subscribers and apps that did nothing."""
 
 import pytest
-from lab import BFT, PICTURE, UNIT, Lab
+from lab import BFT, PICTURE, T0, UNIT, Lab
 
 from vignette_analysis import analyse, compare, outputs, report
 from vignette_analysis.data.gaps import Gaps, merged
@@ -103,6 +103,78 @@ def test_a_subscriber_to_which_nothing_was_offered_is_not_deaf(lab):
     lab.node("nor", BFT).node("prt", {"name": "other", "topics": ["/none"]}, PICTURE)
     lab.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.1, "a", "/nor/bft")
     assert warnings(analyse(lab.write()).results) == {}
+
+
+def in_seconds(lab: Lab, node: str) -> None:
+    for m in range(15):
+        lab.log_of(f"{node}/chat").append(f'{{"ts":{1795995350 + m},"instance":"{node}/chat","status":"sent","id":"{node}-{m}","topic":"chat"}}')
+
+
+CHAT = {"name": "chat", "kind": "image", "topics": ["chat"]}
+
+
+def test_an_app_that_logs_times_in_seconds_is_named_once_for_all_its_nodes(lab):
+    lab.node("a", CHAT).node("b", CHAT).node("c", CHAT)
+    in_seconds(lab, "a")
+    in_seconds(lab, "b")
+    lab.event("c/chat", "sent", 1.0, "c-1", "chat")
+    reason = "none of 30 lines in its message logs on a, b can be used; line 1: ts 1795995350 is in seconds, want nanoseconds since 1970, an integer"
+    assert warnings(analyse(lab.write()).results) == {"app chat logged nothing usable": reason}
+
+
+def test_one_usable_line_is_no_warning(lab):
+    lab.node("a", CHAT).node("b", CHAT)
+    in_seconds(lab, "a")
+    lab.event("a/chat", "sent", 1.0, "a-x", "chat").event("b/chat", "received", 1.1, "a-x", "chat")
+    assert warnings(analyse(lab.write()).results) == {}
+
+
+def test_a_planned_publisher_of_which_no_line_counts_is_not_said_to_be_silent(lab):
+    lab.node("nor", BFT).node("prt", PICTURE)
+    lab.log_of("nor/bft").append('{"ts":1795995350,"instance":"nor/bft","status":"sent","id":"a"}')
+    results = analyse(lab.write()).results
+    assert list(warnings(results)) == ["app bft logged nothing usable"] and results["warnings"][0]["node"] == "nor"
+
+
+def test_an_app_that_names_another_instance_logged_nothing_usable(lab):
+    lab.node("a", CHAT).node("b", CHAT)
+    lab.log_of("a/chat").append(f'{{"ts":{T0 + 1},"instance":"chat","status":"sent","id":"a-1","topic":"chat"}}')
+    why = "instance chat is not of this app, want a/chat, the value of VIGNETTE_INSTANCE"
+    assert warnings(analyse(lab.write()).results) == {
+        "app chat logged nothing usable": f"none of 1 lines in its message logs on a can be used; {why}"
+    }
+
+
+def test_an_app_whose_output_has_no_valid_event_logged_nothing_usable(lab):
+    lab.node("a", CHAT).node("b", CHAT)
+    for node in ("a", "b"):
+        lab.agent(node, "chat", "noMessage", 1.0, instance=f"{node}/chat", message="ts is 5: want nanoseconds since the Unix epoch")
+    lab.event("b/chat", "sent", 1.0, "b-1", "chat")
+    found = warnings(analyse(lab.write()).results)
+    assert found["app chat logged nothing usable"] == "nothing of its output on a can be used; ts is 5: want nanoseconds since the Unix epoch"
+
+
+def chatter(lab: Lab, clear: int) -> dict[str, str]:
+    """Two nodes that repeat an id on one topic, and some ids of one of them alone."""
+    lab.node("a", CHAT).node("b", CHAT)
+    for node in ("a", "b"):
+        lab.event(f"{node}/chat", "sent", 1.0, "1", "chat")
+    for m in range(clear):
+        lab.event("a/chat", "sent", 2.0, f"a-{m}", "chat").event("b/chat", "received", 2.1, f"a-{m}", "chat")
+    return warnings(analyse(lab.write()).results)
+
+
+@pytest.mark.parametrize(("clear", "named"), [(0, True), (18, True), (19, False)])
+def test_ids_that_two_instances_repeat_are_a_warning_from_a_tenth_of_the_messages_on(lab, clear, named):
+    found = chatter(lab, clear)
+    assert ("messages are ambiguous" in found) == named
+    assert not named or found["messages are ambiguous"].startswith(f"2 of {2 + clear} sent messages have an id that another instance sent")
+
+
+def test_messages_without_a_topic_are_a_warning_where_they_are_many(lab):
+    lab.node("a", CHAT).node("b", CHAT).event("a/chat", "sent", 1.0, "a-1")
+    found = warnings(analyse(lab.write()).results)
+    assert found["messages have no topic"].startswith("1 of 1 sent messages have no topic, so that nobody is expected to receive them; want")
 
 
 @pytest.mark.parametrize(

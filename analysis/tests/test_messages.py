@@ -1,5 +1,7 @@
+import json
+
 import pytest
-from lab import BFT, PICTURE, UNIT, Lab, gap, gap_names, torn
+from lab import BFT, PICTURE, T0, UNIT, Lab, gap, gap_names, torn
 
 from vignette_analysis import analyse
 
@@ -250,15 +252,54 @@ def test_nonsense_is_counted_and_a_torn_line_left_to_the_seal(pair):
     results = analyse(pair.write()).results
     assert results["messages"] == counts(1, 1, 1)
     found = gap(results, "log logs/prt/picture/messages-1.jsonl")
-    assert found["reason"] == "2 lines are no records" and found["node"] == "prt"
+    assert found["reason"] == '2 lines are no records; line 2: "nonsense" is no JSON object' and found["node"] == "prt"
 
 
-@pytest.mark.parametrize("unit", [10**9, 10**6, 10**3])
-def test_times_in_other_units_than_nanoseconds_are_no_records(pair, unit):
-    pair.log_of("nor/bft").append(f'{{"ts":{1767323046 * 10**9 // unit},"instance":"nor/bft","status":"sent","id":"a","topic":"/nor/bft"}}')
+@pytest.mark.parametrize(("unit", "name"), [(10**9, "seconds"), (10**6, "milliseconds"), (10**3, "microseconds")])
+def test_times_in_other_units_than_nanoseconds_are_no_records(pair, unit, name):
+    ts = 1767323046 * 10**9 // unit
+    pair.log_of("nor/bft").append(f'{{"ts":{ts},"instance":"nor/bft","status":"sent","id":"a","topic":"/nor/bft"}}')
     results = analyse(pair.write()).results
     assert results["messages"]["sent"] == 0
-    assert gap(results, "log logs/nor/bft/messages-1.jsonl")["reason"] == "1 lines are no records"
+    reason = f"1 lines are no records; line 1: ts {ts} is in {name}, want nanoseconds since 1970, an integer"
+    assert gap(results, "log logs/nor/bft/messages-1.jsonl")["reason"] == reason
+
+
+GOOD = {"ts": T0, "instance": "nor/bft", "status": "sent", "id": "a"}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"ts": None}, "it has no ts"),
+        ({"ts": 1.767323046e18}, "ts 1.767323046e+18 is no integer"),
+        ({"ts": True}, "ts true is no integer"),
+        ({"ts": str(T0)}, f'ts "{T0}" is no integer'),
+        ({"ts": T0 * 1000}, f"ts {T0 * 1000} is too large"),
+        ({"ts": -1}, "ts -1 is before 2001"),
+        ({"instance": ""}, "it has no instance"),
+        ({"status": "send"}, 'status "send" is unknown, want one of triggered, sent, received, '),
+        ({"id": None}, "it has no id"),
+        ({"bytes": 12.5}, "bytes 12.5 is no integer"),
+        ({"bytes": "12"}, 'bytes "12" is no integer'),
+        ({"position": "58.1 N"}, 'position "58.1 N" is no list of numbers'),
+        ({"position": [58.1, "8 E"]}, 'position [58.1, "8 E"] is no list of numbers'),
+        ({}, ""),
+        ({"id": 17, "topic": 5, "text": ["x"], "bytes": None, "position": [58.1, 8.2, None]}, ""),
+    ],
+)
+def test_a_line_that_is_no_record_is_named_with_its_field_and_value(pair, change, why):
+    pair.log_of("nor/bft").append(json.dumps(GOOD | change))
+    results = analyse(pair.write()).results
+    reasons = [found["reason"] for found in results["gaps"] or [] if found["what"] == "log logs/nor/bft/messages-1.jsonl"]
+    assert len(reasons) == bool(why) and all(reason.startswith(f"1 lines are no records; line 1: {why}") for reason in reasons)
+
+
+@pytest.mark.parametrize("line", ["[1]", "5", "{'ts': 5}", "[" * 100_000])
+def test_a_line_that_is_no_object_is_shown(pair, line):
+    pair.log_of("nor/bft").append(line)
+    reason = gap(analyse(pair.write()).results, "log logs/nor/bft/messages-1.jsonl")["reason"]
+    assert reason.startswith(f'1 lines are no records; line 1: "{line[:100]}') and reason.endswith("is no JSON object")
 
 
 def test_a_log_may_speak_for_its_own_app_only(pair):

@@ -33,10 +33,10 @@ class Gaps:
         """Add one note."""
         self.notes.append(_entry(what, reason, node, start, end))
 
-    def bad_lines(self, name: str, bad: int, node: str) -> None:
-        """Add a log's lines that are no records."""
+    def bad_lines(self, name: str, bad: int, node: str, first: str = "") -> None:
+        """Add a log's lines that are no records. first says what is wrong with the first one."""
         if bad:
-            self.add(f"log {name}", f"{bad} lines are no records", node)
+            self.add(f"log {name}", f"{bad} lines are no records{f'; {first}' if first else ''}", node)
 
 
 def _entry(what: str, reason: str, node: str, start: float | None = None, end: float | None = None) -> dict:

@@ -4,17 +4,17 @@ A message's key is (id, topic). The topic is that of the record, or else the pla
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 
-from . import arrivals, clients, expected, jsonlines, safe
+from . import arrivals, clients, expected, jsonlines, safe, unusable
 from .gaps import Gaps
 from .run import Run
+from .unusable import LEAST_TS, Unusable
 
 _SCHEMA = {"ts": pl.Int64, "instance": pl.String, "status": pl.String, "id": pl.String, "topic": pl.String, "bytes": pl.Int64, "text": pl.String}
 _SCHEMA |= {"position": pl.List(pl.Float64)}
-# In 2001. A lesser time is in seconds, milliseconds or microseconds.
-_LEAST_TS = 10**18
 STATUSES = ("triggered", "sent", "received", "processed")
 # Events of a request at its sender.
 REQUEST_STATUSES = ("receipt", "retransmitted", "failed")
@@ -39,38 +39,43 @@ class Logs:
     reported: pl.DataFrame
     # Names of clients that connected to a broker.
     connected: set[str]
+    unusable: list[Unusable]
 
 
 def read_events(run: Run, gaps: Gaps) -> Logs:
     """Read every message log. Other events of clients become gaps and notes."""
     frames, requests, own, connected = [pl.DataFrame(schema=_EVENT)], [pl.DataFrame(schema=_REQUEST_EVENT)], [], set()
-    reported = [pl.DataFrame(schema=_REPORT)]
+    reported, useless = [pl.DataFrame(schema=_REPORT)], []
     for path in run.files("logs/*/*/messages-*.jsonl"):
-        of_messages, of_requests, of_client, of_positions = _read_log(run, path, gaps)
+        of_messages, of_requests, of_client, of_positions = _read_log(run, path, gaps, useless)
         frames.append(of_messages)
         requests.append(of_requests)
         own.append(of_client)
         reported.append(of_positions)
     if own:
         connected = clients.examine(run, pl.concat(own), gaps)
-    return Logs(pl.concat(frames), pl.concat(requests), pl.concat(reported), connected)
+    return Logs(pl.concat(frames), pl.concat(requests), pl.concat(reported), connected, useless)
 
 
-def _read_log(run: Run, path, gaps: Gaps) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
-    """A log's events of messages, of requests and of the client itself, and the positions in messages."""
+def _read_log(run: Run, path: Path, gaps: Gaps, useless: list[Unusable]) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]:
+    """A log's events of messages, of requests and of the client itself, and the positions in messages. Adds to the useless logs."""
     name = run.relative(path)
     _, node, app, _ = name.split("/")
     raw, bad = jsonlines.read(path, _SCHEMA)
-    valid = (pl.col("ts") >= _LEAST_TS) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(_ALL)
+    valid = (pl.col("ts") >= LEAST_TS) & (pl.col("instance") != "") & (pl.col("id") != "") & pl.col("status").is_in(_ALL)
     events = raw.filter(valid.fill_null(False))
     bad += raw.height - events.height
-    gaps.bad_lines(name, bad, node)
+    first = unusable.first(path, _ALL) if bad else ""
+    gaps.bad_lines(name, bad, node, first)
     own = {i.name: i.number for i in run.instances if i.node == node and i.app == app}
     known = pl.DataFrame({"instance": list(own), "number": list(own.values())}, schema={"instance": pl.String, "number": pl.UInt32})
     mine = events.join(known, on="instance", how="inner", maintain_order="left")
     if mine.height < events.height:
         foreign = ", ".join(map(safe.bounded, sorted(set(events["instance"].unique()) - set(own))[:5]))
         gaps.add(f"log {name}", f"{events.height - mine.height} records name instances that this app is not: {foreign}", node)
+        first = first or f"instance {foreign} is not of this app, want {', '.join(list(own)[:5])}, the value of VIGNETTE_INSTANCE"
+    if own and mine.is_empty() and bad + events.height:
+        useless.append(Unusable(name, node, app, bad + events.height, first))
     empty_as_null = pl.when(pl.col("topic") == "").then(None).otherwise(pl.col("topic"))
     of_messages = mine.filter(pl.col("status").is_in(STATUSES)).with_columns(empty_as_null.alias("topic"))
     of_client = mine.filter(pl.col("status").is_in(clients.STATUSES)).select("ts", "instance", "status", _short("id"), _short("text"))

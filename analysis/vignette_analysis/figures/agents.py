@@ -1,12 +1,14 @@
 """Agents' own logs: starts and stops of apps, how long apps waited for processors, and when they were down."""
 
 import itertools
+from pathlib import Path
 
 import polars as pl
 
 from ..data import jsonlines, safe
 from ..data.gaps import Gaps
 from ..data.run import Run
+from ..data.unusable import Unusable
 from . import findings
 from .lateness import CLOCK_STEP_SECONDS, Action, Interval, Lateness
 
@@ -34,6 +36,7 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
     starved: dict[str, list[tuple[float, str]]] = {event: [] for event in _CPU}
     unmeasured: dict[str, list[str]] = {event: [] for event in _CPU}
     told = set()
+    refused: list[Unusable] = []
     steps: dict[str, list[dict]] = {}
     found.logged = any(node.get("apps") for node in run.nodes)
     for node in run.nodes:
@@ -56,10 +59,12 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
             _down(run, node["name"], app, rows, gaps)
             findings.ended(run, node["name"], app, rows, gaps)
             _add_gaps(run, node["name"], app["name"], rows, gaps)
+            refused += _refused(run, node["name"], app["name"], rows)
             if any(row["event"] == "failed" for row in rows):
                 told.add((node["name"], app["name"]))
     found.intervals += _stepped(run, steps, gaps)
     _failed(run, told, gaps)
+    findings.useless(refused, gaps)
     for event, apps in starved.items():
         if apps:
             seconds, worst = max(apps)
@@ -67,6 +72,18 @@ def examine(run: Run, gaps: Gaps, found: Lateness) -> None:
         if unmeasured[event]:
             names = ", ".join(unmeasured[event][:10]) + (" and others" if len(unmeasured[event]) > 10 else "")
             gaps.note(_NAMES[event], f"not measured for {len(unmeasured[event])} apps: {names}")
+
+
+def _refused(run: Run, node: str, app: str, rows: list[dict]) -> list[Unusable]:
+    """Message logs that are empty, as the agent took no line of the output for a message event."""
+    logs = {i.name: i.message_log for i in run.instances if i.node == node and i.app == app}
+    why = {logs[row["instance"]]: row["message"] or "" for row in rows if row["event"] == "noMessage" and row["instance"] in logs}
+    return [Unusable(log, node, app, 0, said) for log, said in why.items() if not _lines(run.directory / log)]
+
+
+def _lines(path: Path) -> bool:
+    """Report whether a file has any."""
+    return path.exists() and path.stat().st_size > 0
 
 
 def _failed(run: Run, told: set[tuple[str, str]], gaps: Gaps) -> None:

@@ -95,7 +95,9 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     _records(run, gaps)
     logs = messages.read_events(run, gaps)
     matching = messages.match(run, logs.events, gaps)
-    findings.silent(run, matching, logs.connected, gaps)
+    findings.useless(logs.unusable, gaps)
+    findings.uncounted(matching, gaps)
+    findings.silent(run, matching, logs, gaps)
     asked = requests.match(run, logs.requests, matching, gaps)
     reported = logs.reported
     del logs

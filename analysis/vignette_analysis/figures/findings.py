@@ -3,27 +3,57 @@
 import polars as pl
 
 from ..data import requests
-from ..data.gaps import Gaps
-from ..data.messages import Matching
+from ..data.gaps import MAX_NAMED, Gaps
+from ..data.messages import Logs, Matching
 from ..data.run import Instance, Run
+from ..data.unusable import Unusable
 
 # An app that ends sooner after its start did not do its work.
 AT_ONCE_SECONDS = 10.0
+# A share of the sent messages that is too large to be left to a gap.
+MANY = 0.1
 
 
-def silent(run: Run, matching: Matching, connected: set[str], gaps: Gaps) -> None:
+def useless(logs: list[Unusable], gaps: Gaps) -> None:
+    """Name apps with message logs of which no line counts."""
+    for app in dict.fromkeys(log.app for log in logs):
+        some = [log for log in logs if log.app == app]
+        nodes = list(dict.fromkeys(log.node for log in some))
+        named = ", ".join(nodes[:MAX_NAMED]) + (f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else "")
+        lines = sum(log.lines for log in some)
+        reason = f"none of {lines} lines in its message logs on {named} can be used" if lines else f"nothing of its output on {named} can be used"
+        reason += f"; {some[0].why}" if some[0].why else ""
+        gaps.warn(f"app {app} logged nothing usable", reason, nodes[0] if len(nodes) == 1 else "")
+
+
+def uncounted(matching: Matching, gaps: Gaps) -> None:
+    """Name messages that are in no figure of deliveries, where they are many."""
+    messages = matching.messages
+    least = max(MANY * messages.height, 1)
+    ambiguous, nameless = messages["ambiguous"].sum(), messages["topic"].null_count()
+    if ambiguous >= least:
+        reason = f"{ambiguous} of {messages.height} sent messages have an id that another instance sent on the same topic: their deliveries "
+        gaps.warn("messages are ambiguous", f"{reason}are in no figure; want ids that no other instance has, such as node-number")
+    if nameless >= least:
+        reason = f"{nameless} of {messages.height} sent messages have no topic, so that nobody is expected to receive them"
+        gaps.warn("messages have no topic", f"{reason}; want the field topic in the sender's log")
+
+
+def silent(run: Run, matching: Matching, logs: Logs, gaps: Gaps) -> None:
     """Name clients that never connected, publishers that never published, and subscribers that never received anything."""
+    unusable = {log.path for log in logs.unusable}
+    known = {i.number for i in run.instances if i.message_log not in unusable and (run.directory / i.message_log).exists()}
     deliveries = _received_by_subscriber(matching)
     sent = dict(matching.messages.group_by("publisher").len().iter_rows())
     never_sent = dict(matching.never_sent.group_by("publisher").len().iter_rows())
     unconnected, services = set(), requests.services(run)
     for instance in run.instances:
-        number, has_log = instance.number, (run.directory / instance.message_log).exists()
-        if not has_log or sent.get(number):
+        number = instance.number
+        if number not in known or sent.get(number):
             continue
         heard = any(received for _, received in deliveries.get(number, {}).values())
         triggered = never_sent.get(number, 0)
-        if not heard and _of_broker(instance) and instance.app not in services and instance.name not in connected:
+        if not heard and _of_broker(instance) and instance.app not in services and instance.name not in logs.connected:
             unconnected.add(number)
             nothing = f"none of its {triggered} triggered messages was sent" if triggered else "nothing was sent or received"
             gaps.warn(f"client {instance.name} never connected", f"{nothing}; broker: {', '.join(instance.brokers)}", instance.node)
@@ -31,7 +61,7 @@ def silent(run: Run, matching: Matching, connected: set[str], gaps: Gaps) -> Non
             reason = f"none of its {triggered} triggered messages was sent" if triggered else "no message was triggered"
             gaps.warn(f"publisher {instance.name} never published", reason, instance.node)
     for number, kinds in sorted(deliveries.items()):
-        if number not in unconnected and (run.directory / run.instances[number].message_log).exists():
+        if number in known and number not in unconnected:
             _warn_of_silence(run.instances[number], kinds, gaps)
 
 
