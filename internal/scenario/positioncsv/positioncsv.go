@@ -24,6 +24,7 @@ import (
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Parse parses a file, with rows in any order. Errors about the file contain its name, and are *scenario.SyntaxError.
@@ -136,6 +137,9 @@ var names = map[string][]string{
 	"altitude":  {"altitude", "alt", "height", "ele", "elevation"},
 }
 
+// harmless are names of columns that nobody means as one of these.
+var harmless = []string{"speed", "velocity", "heading", "course", "bearing", "direction", "satellites", "accuracy", "hdop", "fix", "type", "description", "comment"}
+
 // separatorLine reads a first line such as sep=;, which tells spreadsheets the separator of columns.
 func (p *parser) separatorLine(line []byte) bool {
 	separator, found := bytes.CutPrefix(bytes.ToLower(bytes.Trim(line, `"`)), []byte("sep="))
@@ -168,12 +172,15 @@ func (p *parser) header(line []byte) (bool, error) {
 	if c := bytes.TrimSpace(fields[0]); len(c) > 0 && (c[0] >= '0' && c[0] <= '9' || c[0] == '-' || c[0] == '+' || c[0] == '.') {
 		return false, p.usualColumns(len(fields))
 	}
+	var unknown []string
 	for _, field := range fields {
 		name := strings.ToLower(string(bytes.TrimSpace(field)))
 		column := columnOf(name)
 		if column != "" && slices.Contains(p.columns, column) {
 			p.file.Tally.Warn(fmt.Sprintf("the column %s is passed over: an earlier one has the %s", reading.Label(name), column))
 			column = ""
+		} else if column == "" && name != "" && !slices.Contains(harmless, name) {
+			unknown = append(unknown, reading.Label(name))
 		}
 		p.columns = append(p.columns, column)
 	}
@@ -186,7 +193,33 @@ func (p *parser) header(line []byte) (bool, error) {
 			return false, fmt.Errorf("there is no column %s among %q%s", column, reading.Short(line), hint)
 		}
 	}
-	return true, nil
+	return true, p.judge(unknown)
+}
+
+// judge unknown columns. One of them may be meant as a column that is missing.
+func (p *parser) judge(unknown []string) error {
+	if len(unknown) == 0 {
+		return nil
+	}
+	said := "column " + unknown[0] + " is not known"
+	if len(unknown) > 1 {
+		said = "columns " + wording.Some(unknown, 8) + " are not known"
+	}
+	for _, column := range []string{"platform", "time", "altitude"} {
+		if slices.Contains(p.columns, column) || column == "platform" && p.platform != 0 {
+			continue
+		}
+		want := fmt.Sprintf("%s: for the %s want %s", said, column, wording.Or(names[column]))
+		switch column {
+		case "platform":
+			return errors.New(want + ", or a platform for the source")
+		case "time":
+			p.file.WhyUntimed = want
+		default:
+			p.file.Tally.Warn(want)
+		}
+	}
+	return nil
 }
 
 // fields splits a row, whose fields may be in quotes.

@@ -106,10 +106,10 @@ func TestHoweverRowsAreWrittenTheyAreTheSame(t *testing.T) {
 }
 
 func TestPlatformsMayHaveNames(t *testing.T) {
-	const rows = "time,platform,lat,lon\n0,hq,58,8\n0,4,58.1,8\n0,tank 1,58.2,8\n5,hq,58.3,8\n"
+	const rows = "time,platform,lat,lon\n0,hq,58,8\n0,4,58.1,8\n0,tank 1,58.2,8\n5,hq,58.01,8\n"
 	s, report := readertest.Compile(t, rows, with(options{}))
 	readertest.Places(t, s,
-		readertest.Place{Platform: 1, Seconds: 5, Position: geo.Position{Latitude: 58.3, Longitude: 8}},
+		readertest.Place{Platform: 1, Seconds: 5, Position: geo.Position{Latitude: 58.01, Longitude: 8}},
 		readertest.Place{Platform: 4, Seconds: 5, Position: geo.Position{Latitude: 58.1, Longitude: 8}},
 		readertest.Place{Platform: 2, Seconds: 5, Position: geo.Position{Latitude: 58.2, Longitude: 8}})
 	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, "in the order of the tracks (tracks.named says other numbers): hq is 1, tank 1 is 2") {
@@ -161,6 +161,8 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a column is missing":      {options{}, "time,node,lat\n0,1,58\n", 1, "there is no column longitude"},
 		"three columns":            {options{}, "0,58,8\n", 1, "the row has 3 columns: want time,platform,latitude,longitude,altitude"},
 		"a row is short":           {options{}, "0,7,58,8,10\n5,7,58.1,8.1\n", 2, "the row has 4 columns: want 5"},
+		"no known platform":        {options{}, "vehicle_name,time,lat,lon\na,0,58,8\n", 1, "column vehicle_name is not known: for the platform want platform, nem, nem_id, nemid, node, id, name, vehicle, vehicle_id, unit or callsign, or a platform for the source"},
+		"no known time":            {options{platform: 7}, "gps_time,utc,lat,lon\n0,0,58,8\n", 2, "the point has no time: columns gps_time, utc are not known: for the time want time, t, ts, timestamp or seconds, or a speed"},
 		"a latitude of 91":         {options{}, "0,7,91,8,10\n", 1, "platform 7: latitude is 91"},
 		"a platform of 0":          {options{}, "0,0,58,8,10\n", 1, `platform is "0": want a number from 1 to 65534, or a name`},
 		"a platform of nothing":    {options{}, "0,,58,8,10\n", 1, `platform is ""`},
@@ -192,6 +194,24 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 func TestTwoColumnsOfOneMeaningAreSaid(t *testing.T) {
 	_, report := readertest.Compile(t, "id,name,lat,lon,time\n1,tank,58,8,0\n1,tank,58.1,8,5\n", with(options{}))
 	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, "the column name is passed over: an earlier one has the platform") {
+		t.Errorf("warnings: %q", said)
+	}
+}
+
+func TestAnUnknownColumnInPlaceOfTheAltitudeIsSaid(t *testing.T) {
+	const want = "column alt_m is not known: for the altitude want altitude, alt, height, ele or elevation"
+	for header, said := range map[string]bool{"id,time,lat,lon,alt_m": true, "id,time,lat,lon,speed": false, "id,time,alt,lat,lon,alt_m": false} {
+		_, report := readertest.Compile(t, header+"\n1,0,58,8,3"+strings.Repeat(",1", strings.Count(header, ",")-4)+"\n", with(options{}))
+		if got := strings.Join(report.Warnings, "; "); strings.Contains(got, want) != said {
+			t.Errorf("of %s: warnings %q", header, got)
+		}
+	}
+}
+
+func TestALeapIsSaid(t *testing.T) {
+	_, report := readertest.Compile(t, "0,tank,58,8\n9,tank,58.01,8\n10,tank,59.01,8\n11,tank,58.01,8\n11.001,tank,58.011,8\n", with(options{}))
+	const want = "2 positions need more than 1000 m/s: in line 3 platform 1 (tank) goes 111 km, from 58.01000, 8.00000 at 9s to 59.01000, 8.00000 at 10s"
+	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, want) {
 		t.Errorf("warnings: %q", said)
 	}
 }

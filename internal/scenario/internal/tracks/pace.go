@@ -1,6 +1,7 @@
 package tracks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -39,8 +40,8 @@ func hasTime(p Point) bool { return p.At != Untimed }
 
 // noTime is the error of a point whose time cannot be computed.
 func (p *placed) noTime(point Point) error {
-	return p.source.errorf(point.Line, "the point has no time: want one such as 2026-01-31T12:00:00Z, or a speed or duration for points without times "+
-		"(tracks.speed, tracks.duration; --speed, --duration)")
+	want := cmp.Or(p.source.WhyUntimed, "want one such as 2026-01-31T12:00:00Z")
+	return p.source.errorf(point.Line, "the point has no time: %s, or a speed or duration for points without times (tracks.speed, tracks.duration; --speed, --duration)", want)
 }
 
 // fillAll fills a track without any times. It is then one segment, which begins at 0.

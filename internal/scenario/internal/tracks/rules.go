@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
 )
@@ -117,11 +116,8 @@ type putter struct {
 	all      []*placed
 	tally    reading.Tally
 	presence Presence
-	twice    map[*Source]*twice
+	doubts   map[*Source]*doubts
 }
-
-// twice counts points of a source at the time of the one before, at another place.
-type twice struct{ points, line int }
 
 // take takes a source's tracks. Planned ones count only if there are no others.
 func (p *putter) take(source *Source) {
@@ -305,7 +301,7 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 		if !t.Ordered {
 			slices.SortStableFunc(segment, func(a, b Point) int { return cmp.Compare(a.At, b.At) })
 		}
-		p.countTwice(t.source, segment)
+		p.doubt(t, segment)
 		if err := s.add(t.number, segment); err != nil {
 			return t.source.errorf(segment[0].Line, "%s", err)
 		}
@@ -314,25 +310,6 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 		return fmt.Errorf("%s: want each platform in one source, or sources that follow each other", clash)
 	}
 	return nil
-}
-
-// samePlace is how many metres apart two points of one time may be without a warning.
-const samePlace = 1
-
-// countTwice counts the points of a segment, in order of time, that a later one of the same time replaces.
-func (p *putter) countTwice(source *Source, segment []Point) {
-	for i := 1; i < len(segment); i++ {
-		if segment[i].At != segment[i-1].At || geo.Distance(segment[i].Position, segment[i-1].Position) <= samePlace {
-			continue
-		}
-		if p.twice[source] == nil {
-			if p.twice == nil {
-				p.twice = map[*Source]*twice{}
-			}
-			p.twice[source] = &twice{line: segment[i].Line}
-		}
-		p.twice[source].points++
-	}
 }
 
 // where returns a track's place in its file, for errors about several.
@@ -375,8 +352,8 @@ func (p *putter) report(sources []Source) scenario.Report {
 		for _, warning := range own.Warnings {
 			p.tally.Warn(s.Name + ": " + warning)
 		}
-		if t := p.twice[&sources[i]]; t != nil {
-			p.tally.Warn(fmt.Sprintf("%s: %d positions have the moment of another one of their platform, the first in line %d: the last of a moment counts", s.Name, t.points, t.line))
+		if d := p.doubts[&sources[i]]; d != nil {
+			d.warn(&p.tally, s.Name)
 		}
 	}
 	return p.tally.Report()

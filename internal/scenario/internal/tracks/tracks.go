@@ -73,7 +73,9 @@ type File struct {
 	Tracks []*Track
 	// ByName: a name means the same platform in all files of the scenario. Otherwise each track is a platform.
 	ByName bool
-	Tally  reading.Tally
+	// WhyUntimed may say why no point has a time.
+	WhyUntimed string
+	Tally      reading.Tally
 
 	ctx    context.Context
 	byName map[string]*Track
