@@ -96,6 +96,28 @@ spec:
 	}
 }
 
+func TestAnAntennaTooLowForTwoRaysIsToldOfNodesThatMove(t *testing.T) {
+	const text = `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: plain}
+spec:
+  duration: 10s
+  scenario: {ref: moves}
+  networks:
+  - {name: vhf, rfpipe: {phy: {pathloss: TwoRay, frequency: FREQUENCY}}, subnet: 198.18.0.0/24}
+  apps: [{name: hub, mosquitto: {}}]
+  nodes:
+  - {name: a, platform: "1", networks: [vhf], apps: [hub]}
+  - {name: b, count: 2, platforms: 2-3, networks: [vhf]}
+`
+	const want = "warning: spec.networks[0]: TwoRay: 100 % of the pairs have an antenna lower than a wavelength"
+	for frequency, warned := range map[string]bool{"50MHz": true, "300MHz": false} {
+		if findings := join(judgeText(t, strings.Replace(text, "FREQUENCY", frequency, 1))); strings.Contains(findings, want) != warned {
+			t.Errorf("of %s: findings %q", frequency, findings)
+		}
+	}
+}
+
 func TestNetworksOfOneRoutingDomainThatDoNotFitAreFound(t *testing.T) {
 	const text = `apiVersion: vignette.dev/v1alpha1
 kind: Experiment

@@ -30,22 +30,31 @@ func twoRayWarnings(t *topology.Topology, spec *v1alpha1.ExperimentSpec, wavefor
 	return found
 }
 
-// twoRayRange is the range of the fixed nodes. The positions of others are not known here.
+// twoRayRange is the range of a network's nodes. Distances are known between fixed ones only.
 func twoRayRange(t *topology.Topology, network v1alpha1.Network, p *v1alpha1.PHY) *propagation.TwoRayRange {
-	var antennas []geo.Position
+	type antenna struct {
+		at     *v1alpha1.Position
+		metres float64
+	}
+	var antennas []antenna
 	last := ""
 	for _, node := range attached(t, network.Name, everyNode) {
-		if node.Position != nil && node.Template != last { // nodes of one entry have the same position
-			antenna := positionOf(*node.Position)
-			antenna.Altitude = p.AntennaMetres(network.Radios, node.Name, node.Group)
-			antennas = append(antennas, antenna)
+		if node.Position == nil || node.Template != last { // nodes of one entry have the same position
+			antennas = append(antennas, antenna{node.Position, p.AntennaMetres(network.Radios, node.Name, node.Group)})
 		}
 		last = node.Template
 	}
 	var span propagation.TwoRayRange
+	hertz := cmp.Or(p.Frequency, v1alpha1.DefaultFrequency).Hertz()
 	for i, a := range antennas {
 		for _, b := range antennas[:i] {
-			span.Add(geo.Distance(a, b), a.Altitude, b.Altitude, cmp.Or(p.Frequency, v1alpha1.DefaultFrequency).Hertz())
+			if a.at == nil || b.at == nil {
+				span.AddApart(a.metres, b.metres, hertz)
+				continue
+			}
+			from, to := positionOf(*a.at), positionOf(*b.at)
+			from.Altitude, to.Altitude = a.metres, b.metres
+			span.Add(geo.Distance(from, to), a.metres, b.metres, hertz)
 		}
 	}
 	return &span
