@@ -46,14 +46,15 @@ func TestAScenarioIsCompiledFromTheConfigMapBesideIt(t *testing.T) {
 		want     string
 		failed   bool
 	}{
-		"sound":                {"", "", "warning: spec: platforms are numbered in the order of the tracks (tracks.named says other numbers): hq is 1, veh is 2", false},
-		"the ConfigMap":        {"", "", "ConfigMap of v1 is not an object of vignette: only what objects in these files take from it is checked", false},
-		"a slip in a row":      {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: kubectl apply takes this", true},
-		"no such key":          {"key: rows.csv", "key: rows.gpx", "spec: patrol/rows.gpx: the ConfigMap in these files has no such key", true},
-		"packed by nobody":     {"rows.csv", "rows.csv.gz", "its name ends in .gz, but it is not packed by gzip", true},
-		"a platform too many":  {`platform: "2"`, `platform: "3"`, "scenario patrol has the platforms 1-2, and not 3, which is to carry node veh", true},
-		"no pathloss":          {"  propagation: {model: FreeSpace, frequency: 300MHz}\n", "", "has no pathloss, which network vhf needs", true},
-		"a scenario that ends": {"duration: 1m", "duration: 2m", "the scenario ends at 1m0s, and the experiment at 2m0s: nothing moves in between", false},
+		"sound":                  {"", "", "warning: spec: platforms are numbered in the order of the tracks (tracks.named says other numbers): hq is 1, veh is 2", false},
+		"the ConfigMap":          {"", "", "ConfigMap of v1 is not an object of vignette: only what objects in these files take from it is checked", false},
+		"a slip in a row":        {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: kubectl apply takes this", true},
+		"no such key":            {"key: rows.csv", "key: rows.gpx", "spec: patrol/rows.gpx: the ConfigMap in these files has no such key", true},
+		"packed by nobody":       {"rows.csv", "rows.csv.gz", "its name ends in .gz, but it is not packed by gzip", true},
+		"a platform too many":    {`platform: "2"`, `platform: "3"`, "scenario patrol has the platforms 1-2, and not 3, which is to carry node veh", true},
+		"no pathloss":            {"  propagation: {model: FreeSpace, frequency: 300MHz}\n", "", "has no pathloss, which network vhf needs", true},
+		"no pathloss to another": {"veh,58", "hq,58", `spec.scenario.ref: "patrol" has one platform, and network vhf needs a pathloss between two: give the Scenario the tracks of the others`, true},
+		"a scenario that ends":   {"duration: 1m", "duration: 2m", "the scenario ends at 1m0s, and the experiment at 2m0s: nothing moves in between", false},
 		"a scenario that goes on": {"duration: 1m", "duration: 30s",
 			"the scenario lasts until 1m0s, and the experiment ends at 30s: the rest of the scenario is not used", false},
 		"a lead beyond the run":         {"period: 10s", "period: 10s, lead: 1m", "spec.apps[1].publisher.lead: the app runs for 1m0s at most: it publishes nothing", false},

@@ -122,6 +122,9 @@ func (c *radioChecker) checkPositions(network v1alpha1.Network, fromScenario boo
 	case c.scenario == nil && fromScenario:
 		return field.ErrorList{field.Required(ref, fmt.Sprintf("network %s takes its pathloss from a scenario: name one, or give the nodes positions "+
 			"and set phy.pathloss to FreeSpace or TwoRay%s", network.Name, howToSetPathloss(network)))}
+	case c.scenario != nil && fromScenario && !c.scenario.Statistics.Pathloss && c.scenario.Statistics.Platforms == 1:
+		return field.ErrorList{field.Invalid(ref.Child("ref"), c.scenario.Name, fmt.Sprintf("has one platform, and network %s needs a pathloss between two: "+
+			"give the Scenario the tracks of the others, or set phy.pathloss to FreeSpace or TwoRay", network.Name))}
 	case c.scenario != nil && fromScenario && !c.scenario.Statistics.Pathloss:
 		return field.ErrorList{field.Invalid(ref.Child("ref"), c.scenario.Name, fmt.Sprintf("has no pathloss, which network %s needs: give the Scenario propagation, "+
 			"or set phy.pathloss to FreeSpace or TwoRay", network.Name))}
