@@ -33,7 +33,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := validateFile("experiment.yaml", append(text, ownWaveform...), os.Stderr)
+	objects, err := validateFile("experiment.yaml", append(text, ownWaveform...), os.Stderr, hasNone)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func runSaysWhatBecameOfACampaign(t *testing.T, c *cluster) {
 		{"repeats: 3", "campaign default/try changed\n"},
 	} {
 		changed := strings.Replace(string(text), "repeats: 2", step.repeats, 1)
-		objects, err := validateFile("campaign.yaml", []byte(changed), os.Stderr)
+		objects, err := validateFile("campaign.yaml", []byte(changed), os.Stderr, hasNone)
 		if err != nil {
 			t.Fatal(err)
 		}

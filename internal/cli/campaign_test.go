@@ -405,7 +405,7 @@ func TestRunTakesCampaigns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := validateFile("campaign.yaml", text, os.Stderr)
+	objects, err := validateFile("campaign.yaml", text, os.Stderr, hasNone)
 	if err != nil || len(objects) != 1 {
 		t.Fatalf("%d objects, %v", len(objects), err)
 	}

@@ -24,6 +24,7 @@ import (
 
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/kstatus"
 )
@@ -183,6 +184,39 @@ func TestRunRefusesAMistakeBeforeItSpeaksToACluster(t *testing.T) {
 	}
 }
 
+// hasNone is a cluster without any object.
+func hasNone(validate.Awaited) bool { return false }
+
+func TestWhatTheClusterHasIsNotMissing(t *testing.T) {
+	c := testCluster(t, archive{}, &v1alpha1.Scenario{ObjectMeta: metav1.ObjectMeta{Namespace: "team-nor", Name: "convoy"}},
+		&v1alpha1.Waveform{ObjectMeta: metav1.ObjectMeta{Name: "hf-own"}})
+	text := strings.NewReplacer("SCENARIO", "convoy", "WAVEFORM", "hf-own")
+	const experiment = `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: e}
+spec:
+  duration: 10s
+  scenario: {ref: SCENARIO}
+  networks: [{name: hf, waveform: WAVEFORM, subnet: 198.18.0.0/24}]
+  apps: [{name: hub, mosquitto: {}}]
+  nodes: [{name: a, platform: "1", networks: [hf], apps: [hub]}]
+`
+	said := func(text string) string {
+		var complaints bytes.Buffer
+		if _, err := validateFile("e.yaml", []byte(text), &complaints, func(o validate.Awaited) bool { return c.has(t.Context(), o) }); err != nil {
+			t.Fatalf("%v: %s", err, complaints.String())
+		}
+		return complaints.String()
+	}
+	if got := said(text.Replace(experiment)); got != "" {
+		t.Errorf("of objects that the cluster has it says %q", got)
+	}
+	got := said(strings.NewReplacer("SCENARIO", "convoi", "WAVEFORM", "hf-our").Replace(experiment))
+	if !strings.Contains(got, "Scenario convoi is not in these files") || !strings.Contains(got, "hf-our is not in the library") {
+		t.Errorf("of objects that the cluster lacks it says %q", got)
+	}
+}
+
 func TestARunIsANewObject(t *testing.T) {
 	c := testCluster(t, archive{})
 	text, err := os.ReadFile(filepath.Join("..", "..", "scenarios", "quickstart", "experiment.yaml"))
@@ -190,7 +224,7 @@ func TestARunIsANewObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	submit := func() error {
-		objects, err := validateFile("experiment.yaml", text, os.Stderr)
+		objects, err := validateFile("experiment.yaml", text, os.Stderr, hasNone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +245,7 @@ func TestRunNamesWhatItCreatedBeforeARefusal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := validateFile("experiment.yaml", text, os.Stderr)
+	objects, err := validateFile("experiment.yaml", text, os.Stderr, hasNone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"vignette.dev/vignette/internal/environment"
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -128,7 +129,7 @@ func (c *cluster) rerun(ctx context.Context, record, platform string, o rerunOpt
 	if err != nil {
 		return err
 	}
-	objects, err := validateFile("the rerun of "+r.record.Name, text, notes)
+	objects, err := validateFile("the rerun of "+r.record.Name, text, notes, func(object validate.Awaited) bool { return c.has(ctx, object) })
 	if err != nil {
 		if len(o.set) > 0 {
 			fmt.Fprintf(notes, "Nothing was created with --set %s\n", strings.Join(o.set, " --set "))

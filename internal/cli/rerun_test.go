@@ -168,7 +168,7 @@ func TestADryRunPrintsWhatRunTakesAndCreatesNothing(t *testing.T) {
 	if err := c.kube.List(t.Context(), &list); err != nil || len(list.Items) > 0 {
 		t.Errorf("%d experiments, %v; want none", len(list.Items), err)
 	}
-	objects, err := validateFile("again.yaml", []byte(out), os.Stderr)
+	objects, err := validateFile("again.yaml", []byte(out), os.Stderr, hasNone)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,7 +37,10 @@ func newRun(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			objects, err := validateFile(args[0], text, cmd.ErrOrStderr())
+			objects, err := validateFile(args[0], text, cmd.ErrOrStderr(), func(object validate.Awaited) bool {
+				c, err := t.connect()
+				return err == nil && c.has(cmd.Context(), object)
+			})
 			if err != nil {
 				return err
 			}
@@ -83,11 +87,14 @@ func followCampaignHint(camp *v1alpha1.Campaign) string {
 	return fmt.Sprintf("Follow it: vignette campaign status -n %[1]s %[2]s; results so far: vignette campaign results -n %[1]s %[2]s\n", camp.Namespace, camp.Name)
 }
 
-// validateFile refuses what the API server would refuse, before anything is created.
-func validateFile(name string, text []byte, complaints io.Writer) ([]*unstructured.Unstructured, error) {
+// validateFile refuses what the API server would refuse, before anything is created. has reports whether the cluster has an object.
+func validateFile(name string, text []byte, complaints io.Writer, has func(validate.Awaited) bool) ([]*unstructured.Unstructured, error) {
 	report := validate.Text(name, text)
 	for _, finding := range report.Findings {
-		if !finding.Elsewhere { // else the cluster reports it
+		if finding.Elsewhere { // the cluster reports it
+			continue
+		}
+		if finding.Awaits.Name == "" || report.Failed() || !has(finding.Awaits) {
 			fmt.Fprintln(complaints, finding)
 		}
 	}
@@ -112,6 +119,17 @@ func isCampaign(object *unstructured.Unstructured) bool { return isKind(object, 
 
 func isKind(object *unstructured.Unstructured, kind string) bool {
 	return object.GetKind() == kind && object.GroupVersionKind().Group == v1alpha1.GroupVersion.Group
+}
+
+// has reports whether the cluster has an object of vignette.
+func (c *cluster) has(ctx context.Context, object validate.Awaited) bool {
+	found := &unstructured.Unstructured{}
+	found.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(object.Kind))
+	key := client.ObjectKey{Name: object.Name}
+	if object.Kind != "Waveform" {
+		key.Namespace = cmp.Or(object.Namespace, c.namespace)
+	}
+	return c.kube.Get(ctx, key, found) == nil
 }
 
 // apply creates an object of a file, or updates it.

@@ -37,7 +37,12 @@ type Finding struct {
 	Warning bool `json:"warning,omitempty"`
 	// Elsewhere: the cluster may have what the files lack.
 	Elsewhere bool `json:"-"`
+	// Awaits is the object that the files lack, if an experiment waits for it.
+	Awaits Awaited `json:"-"`
 }
+
+// Awaited is an object for which an experiment waits. A Waveform has no namespace.
+type Awaited struct{ Kind, Namespace, Name string }
 
 func (f Finding) String() string {
 	where := f.File
