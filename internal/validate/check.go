@@ -6,6 +6,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	yamlv3 "gopkg.in/yaml.v3"
@@ -126,12 +127,62 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 	}
 	for _, message := range splitProblems(describe(e) + d.wanted(e, path)) {
 		if m := messagePath.FindStringSubmatch(message); m != nil {
-			findings = append(findings, d.finding(m[1], m[2]))
+			findings = append(findings, d.finding(m[1], m[2]+d.perhaps(m[2])))
 			continue
 		}
-		findings = append(findings, d.finding(path, message))
+		findings = append(findings, d.finding(path, message+d.numbersOf(path, message)))
 	}
 	return findings
+}
+
+// otherCount matches the message about a range of another length than count.
+var otherCount = regexp.MustCompile(`^(\d+)-(\d+) is not a range of as many platforms as count says$`)
+
+// numbersOf adds the numbers that disagree, which are too costly for the API server's rule. Nothing is added to other messages.
+func (d *document) numbersOf(path, message string) string {
+	m := otherCount.FindStringSubmatch(message)
+	count := d.node(strings.TrimSuffix(path, "platforms") + "count")
+	if m == nil || count == nil {
+		return ""
+	}
+	first, _ := strconv.Atoi(m[1]) // digits, as the pattern says
+	last, _ := strconv.Atoi(m[2])
+	if last < first {
+		return fmt.Sprintf(": write the smaller number first, and count is %s", count.Value)
+	}
+	return fmt.Sprintf(": it has %d, and count is %s", last-first+1, count.Value)
+}
+
+// unknownName matches the end of a message about one name that an experiment does not have.
+var unknownName = regexp.MustCompile(`there is no (app|network) ([^ ,]+)$`)
+
+// perhaps adds what an unknown name may mean. Nothing is added to other messages.
+func (d *document) perhaps(message string) string {
+	m := unknownName.FindStringSubmatch(message)
+	if m == nil {
+		return ""
+	}
+	kind, name := m[1], m[2]
+	if nodes := d.namesOf("nodes"); kind == "app" && slices.ContainsFunc(nodes, func(node string) bool { return node == name || node == ofEntry(name) }) {
+		return fmt.Sprintf(", but a node: write %s/ and the app", name)
+	}
+	return wording.DidYouMean(name, d.namesOf(kind+"s"))
+}
+
+// ofEntry is a node's entry with count: veh for veh-2.
+func ofEntry(node string) string {
+	return strings.TrimRight(strings.TrimRight(node, "0123456789"), "-")
+}
+
+// namesOf are the names of an experiment's entries of a list.
+func (d *document) namesOf(list string) (names []string) {
+	entries, _, _ := unstructured.NestedSlice(d.object, "spec", list) // refused already where it is no list
+	for _, entry := range entries {
+		if fields, ok := entry.(map[string]any); ok && fields["name"] != nil {
+			names = append(names, fmt.Sprint(fields["name"]))
+		}
+	}
+	return names
 }
 
 // wanted adds the field's value to an error that only names types: 65 for a duration should read 65s. To others it adds a way out.

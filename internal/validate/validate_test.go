@@ -96,6 +96,33 @@ spec:
 	}
 }
 
+func TestAnUnknownNameIsSaidWithWhatMayBeMeant(t *testing.T) {
+	const text = `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: plain}
+spec:
+  duration: 10s
+  networks: [{name: vhf, waveform: nbwf, subnet: 198.18.0.0/24}, {name: uhf, waveform: nbwf, subnet: 198.18.1.0/24}]
+  apps:
+  - {name: broker, mosquitto: {}}
+  - {name: bft, publisher: {protocol: mqtt, to: TO, payload: nffi, period: 10s}}
+  nodes:
+  - {name: lead, networks: [vhf, uhf], apps: [broker]}
+  - {name: veh, count: 2, networks: [vhf, NETWORK], apps: [bft]}
+`
+	for replaced, want := range map[[2]string]string{
+		{"lead/brooker", "uhf"}:       "spec.apps[bft].publisher.to: there is no app brooker: did you mean broker?",
+		{"lead", "uhf"}:               "spec.apps[bft].publisher.to: there is no app lead, but a node: write lead/ and the app",
+		{"veh-2", "uhf"}:              "spec.apps[bft].publisher.to: there is no app veh-2, but a node: write veh-2/ and the app",
+		{"nothing-like-it", "uhf"}:    "spec.apps[bft].publisher.to: there is no app nothing-like-it: use one of broker, bft",
+		{"lead/broker", "satellites"}: "spec.nodes[veh].networks: there is no network satellites: use one of vhf, uhf",
+	} {
+		if findings := join(judgeText(t, strings.NewReplacer("TO", replaced[0], "NETWORK", replaced[1]).Replace(text))); !strings.Contains(findings, want) {
+			t.Errorf("of %q: findings %q; want %q", replaced, findings, want)
+		}
+	}
+}
+
 func TestAnAntennaTooLowForTwoRaysIsToldOfNodesThatMove(t *testing.T) {
 	const text = `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
