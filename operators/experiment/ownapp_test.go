@@ -47,7 +47,7 @@ func TestAnExperimentWaitsForItsConfigMapAndRecordsItsContent(t *testing.T) {
 	w.wantNotAccepted(scope.ReasonConfigMapNotFound, `spec.apps[5].env[1].configMap.name: Not found: "tracker"`)
 	config := trackerConfig(map[string]string{"mode": "fast"})
 	w.must(w.api.Create(t.Context(), config))
-	w.wantNotAccepted(scope.ReasonKeyNotFound, `spec.apps[5].files[0].configMap.key: Not found: "conf"`)
+	w.wantNotAccepted(scope.ReasonKeyNotFound, `spec.apps[5].files[0].configMap.key: Not found: "conf": ConfigMap tracker has mode`)
 	config.Data["conf"] = "port = 1\n"
 	w.must(w.api.Update(t.Context(), config))
 	e := w.untilPhase(v1alpha1.PhaseRunning)

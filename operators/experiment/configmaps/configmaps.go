@@ -2,9 +2,11 @@
 package configmaps
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -15,6 +17,7 @@ import (
 
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
@@ -39,7 +42,9 @@ func Read(ctx context.Context, live client.Reader, s *scope.Scope, addFinding fu
 		}
 		content, ok := contentOf(object, key)
 		if !ok {
-			addFinding(scope.ReasonKeyNotFound, field.NotFound(key.KeyPath, key.Key))
+			missing := field.NotFound(key.KeyPath, key.Key)
+			missing.Detail = "ConfigMap " + key.Name + " has " + keysOf(object)
+			addFinding(scope.ReasonKeyNotFound, missing)
 			continue
 		}
 		if s.FileBytes != nil {
@@ -55,6 +60,15 @@ func Read(ctx context.Context, live client.Reader, s *scope.Scope, addFinding fu
 		found = append(found, runapi.PlannedConfigMap{Name: key.Name, Key: key.Key, ResourceVersion: object.ResourceVersion, SHA256: hex.EncodeToString(sum[:])})
 	}
 	return found, nil
+}
+
+// keysOf names the keys of a ConfigMap.
+func keysOf(object *corev1.ConfigMap) string {
+	keys := slices.Sorted(maps.Keys(object.Data))
+	for _, key := range slices.Sorted(maps.Keys(object.BinaryData)) {
+		keys = append(keys, key+" (binary)")
+	}
+	return cmp.Or(wording.Some(keys, min(len(keys), 8)), "no keys")
 }
 
 // contentOf returns the content of a key. A variable or script cannot be binary data.
