@@ -106,7 +106,7 @@ func (d *planner) capacityMessage(demand *Demand, free *freeTable, placed int64,
 	}
 	return fmt.Sprintf("%s %d schedulable hosts take %d of %d pods: %s need cpu %s and memory %s, free are cpu %s, memory %s and %s pods",
 		lead, len(d.Hosts), placed, demand.pods(), demand.onHosts(), milli(demand.Total), of(demand.Total, kindMemory, resource.BinarySI),
-		milli(free.total), of(free.total, kindMemory, resource.BinarySI), of(free.total, kindPods, resource.DecimalSI))
+		milli(free.total), resource.NewQuantity(Amount(free.total).of(kindMemory)>>20<<20, resource.BinarySI), of(free.total, kindPods, resource.DecimalSI))
 }
 
 func (d *Demand) pods() (count int64) {

@@ -111,6 +111,8 @@ func TestRoom(t *testing.T) {
 		"another team's quota":                 {big().quota("b", countPods("1"), nil).addWaiter("a", "x", 0, time.Hour, four), ReasonAdmitted, ""},
 		"a cluster that is full": {queueOn(node("3", "16Gi", "110")).addRun("b", time.Hour, pods(4, "500m", "1Gi")).addWaiter("a", "x", 0, time.Hour, pods(4, "500m", "1Gi")),
 			ReasonNoRoom, "at present the cluster's 1 schedulable hosts take 2 of 5 pods: 4 nodes and the workflow need cpu 2011m and memory 4384Mi, free are cpu 989m, memory 12000Mi and 105 pods"},
+		"a cluster whose free memory is no round number": {queueOn(node("3", "17179869183", "110")).addRun("b", time.Hour, pods(4, "500m", "1Gi")).addWaiter("a", "x", 0, time.Hour, pods(4, "500m", "1Gi")),
+			ReasonNoRoom, "free are cpu 989m, memory 11999Mi and 105 pods"},
 		"a cluster that is too small":  {big().addWaiter("a", "x", 0, time.Hour, pods(4, "3", "1Gi")), ReasonClusterTooSmall, "even when empty"},
 		"no more pods on the host":     {queueOn(node("8", "16Gi", "7")).addRun("b", time.Hour, four).addWaiter("a", "x", 0, time.Hour, four), ReasonNoRoom, "take 2 of 5 pods"},
 		"a host without such a device": {big().addWaiter("a", "x", 0, time.Hour, device(pods(1, "1", "1Gi"))), ReasonClusterTooSmall, "take 1 of 2 pods"},
