@@ -20,10 +20,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/internal/validate"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/kstatus"
@@ -214,6 +216,17 @@ spec:
 	got := said(strings.NewReplacer("SCENARIO", "convoi", "WAVEFORM", "hf-our").Replace(experiment))
 	if !strings.Contains(got, "Scenario convoi is not in these files") || !strings.Contains(got, "hf-our is not in the library") {
 		t.Errorf("of objects that the cluster lacks it says %q", got)
+	}
+}
+
+func TestAListOfANamespaceThatDoesNotExistSaysSo(t *testing.T) {
+	for namespace, want := range map[string]string{"team-nor": "", "typo": "there is no namespace typo"} {
+		c := &cluster{namespace: namespace, kube: fake.NewClientBuilder().WithScheme(testkube.Scheme()).
+			WithObjects(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-nor"}}).Build()}
+		err := c.list(t.Context(), io.Discard)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("of %s: %v; want %q", namespace, err, want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -71,6 +72,9 @@ func (c *cluster) list(ctx context.Context, out io.Writer) error {
 		return explain(err)
 	}
 	if len(experiments.Items) == 0 {
+		if c.namespace != "" && apierrors.IsNotFound(c.kube.Get(ctx, client.ObjectKey{Name: c.namespace}, &corev1.Namespace{})) {
+			return missingNamespace(c.namespace)
+		}
 		_, err := fmt.Fprintf(out, "No experiments in %s. Start one: vignette run FILE\n", c.scopeText())
 		return err
 	}
