@@ -216,6 +216,21 @@ func TestALeapIsSaid(t *testing.T) {
 	}
 }
 
+func TestTimesInTwoUnitsAreSaid(t *testing.T) {
+	const want = "1 tracks have one very long time without positions: platform 1 (tank) has none for 83h19m55s before that of line 3, and else for at most 3s: are all times in one unit?"
+	for rows, said := range map[string]bool{
+		"0,tank,58,8\n2,tank,58,8\n300000,tank,58,8\n5,tank,58,8\n":  true,
+		"0,tank,58,8\n7200,tank,58,8\n14400,tank,58,8\n":             false,
+		"0,tank,58,8\n300000,tank,58,8\n":                            false,
+		"0,tank,58,8\n2,tank,58,8\n3000,tank,58,8\n3002,tank,58,8\n": false,
+	} {
+		_, report := readertest.Compile(t, rows, with(options{}))
+		if got := strings.Join(report.Warnings, "; "); strings.Contains(got, "without positions") != said || said && !strings.Contains(got, want) {
+			t.Errorf("of %q: warnings %q", rows, got)
+		}
+	}
+}
+
 func TestTwoPlacesAtOneMomentAreSaid(t *testing.T) {
 	_, report := readertest.Compile(t, "0,7,58,8\n5,7,58.1,8\n5,7,58.4,8\n5,8,58.1,8\n5,8,58.1,8\n", with(options{}))
 	if said := strings.Join(report.Warnings, "; "); !strings.Contains(said, "1 positions have the moment of another one of their platform, the first in line 3: the last of a moment counts") {

@@ -302,6 +302,7 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 			slices.SortStableFunc(segment, func(a, b Point) int { return cmp.Compare(a.At, b.At) })
 		}
 		p.doubt(t, segment)
+		p.doubtPause(t, segment)
 		if err := s.add(t.number, segment); err != nil {
 			return t.source.errorf(segment[0].Line, "%s", err)
 		}
