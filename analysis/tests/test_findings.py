@@ -118,8 +118,8 @@ def test_an_app_that_logs_times_in_seconds_is_named_once_for_all_its_nodes(lab):
     in_seconds(lab, "a")
     in_seconds(lab, "b")
     lab.event("c/chat", "sent", 1.0, "c-1", "chat")
-    reason = "none of 30 lines in its message logs on a, b can be used; line 1: ts 1795995350 is in seconds, want nanoseconds since 1970, an integer"
-    assert warnings(analyse(lab.write()).results) == {"app chat logged nothing usable": reason}
+    reason = "none of 30 lines in 2 message logs on a, b counts; line 1: ts 1795995350 is in seconds, want nanoseconds since 1970, an integer"
+    assert warnings(analyse(lab.write()).results) == {"message logs of app chat cannot be used": reason}
 
 
 def test_one_usable_line_is_no_warning(lab):
@@ -133,7 +133,7 @@ def test_a_planned_publisher_of_which_no_line_counts_is_not_said_to_be_silent(la
     lab.node("nor", BFT).node("prt", PICTURE)
     lab.log_of("nor/bft").append('{"ts":1795995350,"instance":"nor/bft","status":"sent","id":"a"}')
     results = analyse(lab.write()).results
-    assert list(warnings(results)) == ["app bft logged nothing usable"] and results["warnings"][0]["node"] == "nor"
+    assert list(warnings(results)) == ["message logs of app bft cannot be used"] and results["warnings"][0]["node"] == "nor"
 
 
 def test_an_app_that_names_another_instance_logged_nothing_usable(lab):
@@ -141,7 +141,7 @@ def test_an_app_that_names_another_instance_logged_nothing_usable(lab):
     lab.log_of("a/chat").append(f'{{"ts":{T0 + 1},"instance":"chat","status":"sent","id":"a-1","topic":"chat"}}')
     why = "instance chat is not of this app, want a/chat, the value of VIGNETTE_INSTANCE"
     assert warnings(analyse(lab.write()).results) == {
-        "app chat logged nothing usable": f"none of 1 lines in its message logs on a can be used; {why}"
+        "message logs of app chat cannot be used": f"none of 1 lines in 1 message logs on a counts; {why}"
     }
 
 
@@ -151,7 +151,7 @@ def test_an_app_whose_output_has_no_valid_event_logged_nothing_usable(lab):
         lab.agent(node, "chat", "noMessage", 1.0, instance=f"{node}/chat", message="ts is 5: want nanoseconds since the Unix epoch")
     lab.event("b/chat", "sent", 1.0, "b-1", "chat")
     found = warnings(analyse(lab.write()).results)
-    assert found["app chat logged nothing usable"] == "nothing of its output on a can be used; ts is 5: want nanoseconds since the Unix epoch"
+    assert found["message logs of app chat cannot be used"] == "no line of its output on a counts; ts is 5: want nanoseconds since the Unix epoch"
 
 
 def chatter(lab: Lab, clear: int) -> dict[str, str]:

@@ -21,16 +21,17 @@ def useless(logs: list[Unusable], gaps: Gaps) -> None:
         nodes = list(dict.fromkeys(log.node for log in some))
         named = ", ".join(nodes[:MAX_NAMED]) + (f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else "")
         lines = sum(log.lines for log in some)
-        reason = f"none of {lines} lines in its message logs on {named} can be used" if lines else f"nothing of its output on {named} can be used"
+        reason = f"none of {lines} lines in {len(some)} message logs on {named} counts" if lines else f"no line of its output on {named} counts"
         reason += f"; {some[0].why}" if some[0].why else ""
-        gaps.warn(f"app {app} logged nothing usable", reason, nodes[0] if len(nodes) == 1 else "")
+        gaps.warn(f"message logs of app {app} cannot be used", reason, nodes[0] if len(nodes) == 1 else "")
 
 
 def uncounted(matching: Matching, gaps: Gaps) -> None:
     """Name messages that are in no figure of deliveries, where they are many."""
     messages = matching.messages
     least = max(MANY * messages.height, 1)
-    ambiguous, nameless = messages["ambiguous"].sum(), messages["topic"].null_count()
+    ambiguous = (messages["ambiguous"] & messages["topic"].is_not_null()).sum()
+    nameless = messages["topic"].null_count()
     if ambiguous >= least:
         reason = f"{ambiguous} of {messages.height} sent messages have an id that another instance sent on the same topic: their deliveries "
         gaps.warn("messages are ambiguous", f"{reason}are in no figure; want ids that no other instance has, such as node-number")

@@ -32,10 +32,10 @@ func TestTheStatusOfADeadRadioSaysThatNothingArrived(t *testing.T) {
 }
 
 func TestResultsAreOnlyCompleteWithoutAWarning(t *testing.T) {
-	unusable := []runapi.Gap{{What: "app chat logged nothing usable"}}
+	unusable := []runapi.Gap{{What: "message logs of app chat cannot be used"}}
 	for want, warnings := range map[string][]runapi.Gap{
 		"the results are complete": nil,
-		"no delivery was offered; WARNING: app chat logged nothing usable": unusable,
+		"no delivery was offered; WARNING: message logs of app chat cannot be used": unusable,
 	} {
 		if got := Message(Of(&runapi.Results{}), warnings); got != want {
 			t.Errorf("message %q; want %q", got, want)
