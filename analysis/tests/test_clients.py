@@ -72,7 +72,7 @@ def test_short_refusals_at_each_start_of_a_broker_are_a_note_with_the_longest(la
     assert "subscription of prt/picture" not in gap_names(results)
     (found,) = [note for note in results["notes"] if note["what"] == "subscription of prt/picture"]
     assert (found["fromSeconds"], found["toSeconds"]) == (0.2, 41.5)
-    assert found["reason"] == "/nor/#: refused by the broker 2 times, for 1.500 s at most; the first time: return code 0x80"
+    assert found["reason"] == "/nor/#: refused by the broker in 2 periods, for 1.500 s at most; the first time: return code 0x80"
 
 
 def test_a_subscription_that_was_never_refused_is_nothing_to_tell(lab):

@@ -25,7 +25,7 @@ def specs(runs: list[Loaded]) -> list[dict]:
 
 
 def _networks(runs: list[Loaded]) -> list[list[dict]]:
-    """The networks of every run: with a waveform's name if each run's contents are those of a named one, else with all models in place."""
+    """The networks of every run. They keep a waveform's name if each run's contents belong to one that a run names, else have models in place."""
     of_runs = [(run.plan.get("spec", {}).get("networks") or [], run.plan.get("waveforms") or {}) for run in runs]
     in_place = [[_in_place(network, waveforms) for network in networks] for networks, waveforms in of_runs]
     # By a network's name and contents, how the first run that names its waveform has it.

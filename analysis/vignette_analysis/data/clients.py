@@ -70,7 +70,7 @@ def _subscriptions(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -
     filters = ", ".join(list(named)[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else "")
     again = len(spans) > 1
     lasts = (f", for {seconds:.3f} s at most" if again else f" for {seconds:.3f} s") if last else " and not made again to the end"
-    reason = f"{filters}: refused by the broker{f' {len(spans)} times' if again else ''}{lasts}; the first time: {text or 'no reason given'}"
+    reason = f"{filters}: refused by the broker{f' in {len(spans)} periods' if again else ''}{lasts}; the first time: {text or 'no reason given'}"
     tell = gaps.add if not last or seconds >= LASTING_SECONDS else gaps.note
     tell(f"subscription of {instance.name}", reason, instance.node, run.since_t0(start), run.since_t0(last))
 
