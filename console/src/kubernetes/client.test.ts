@@ -58,6 +58,12 @@ test("what the API server finds invalid is told by field, without its patterns a
   });
 });
 
+test("a refusal by a policy names no field", async () => {
+  const message = "ValidatingAdmissionPolicy 'vignette-experiment-fields' denied request: spec.apps[0].files[0]: want a name";
+  answer(422, JSON.stringify({ message: `experiments "e" is forbidden: ${message}`, reason: "Invalid", details: { causes: [{ message }] } }));
+  expect(await refusal(askJSON("/k8s/apis/vignette.dev/v1alpha1/experiments"))).toMatchObject({ message });
+});
+
 test("an answer that is no JSON is told in words for people", async () => {
   answer(200, "<html>Please log in</html>");
   const reason = await refusal(askJSON("/k8s/api/v1/pods"));

@@ -90,7 +90,7 @@ async function refusalOf(answer: Response): Promise<Refusal> {
     const message = body.message ?? body.error;
     if (typeof message === "string") {
       const causes = (body.details?.causes ?? []).map(({ field = "", message = "" }) => ({ field, message: plain(message) })).filter(({ field }) => field !== nowhere);
-      const words = body.reason === "Invalid" && causes.length > 0 ? causes.map(({ field, message }) => `${field}: ${message}`).join("; ") : message;
+      const words = body.reason === "Invalid" && causes.length > 0 ? causes.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("; ") : message;
       return new Refusal(answer.status, words, wordOf(body.reason), causes, wordOf(body.login));
     }
   } catch {
