@@ -314,6 +314,24 @@ func TestALogThatTheAppMakesShorterIsReportedOnce(t *testing.T) {
 	}
 }
 
+func TestALogThatBecomesShorterWhereItWasResumedIsReported(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newTestShipper(t, s)
+	var err error
+	if shipper.events, err = openEvents(dir, testWriter{t}, func() int64 { return 1 }); err != nil {
+		t.Fatal(err)
+	}
+	s.set(func(s *fakeServer) { s.logs["x.log"] = []byte(strings.Repeat("a line\n", 10)) }) // by an agent before this one
+	for _, lines := range []int{10, 10, 2, 2} {
+		writeLog(t, dir, strings.Repeat("a line\n", lines))
+		_, _ = shipper.shipRound(t.Context(), 1<<20, false)
+	}
+	if told := s.event(t, eventNotArchived); len(told) != 1 || !strings.Contains(told[0].Message, "from 70 to 14 bytes") {
+		t.Errorf("told %+v; want that it became shorter", told)
+	}
+}
+
 func TestWhatTheArchiveHasLostIsShippedAgainBeforeItIsReleased(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
@@ -350,7 +368,7 @@ func (acceptingServer) AppendLogs(_ context.Context, _ string, parts []client.Lo
 	return answers, nil
 }
 
-// What is shipped at full rate must not fill the spool, or the kubelet would evict the pod. All is a 16th, to spare the disk.
+// What is shipped at full rate must not fill the spool, or the kubelet would evict the pod. All sizes are a 16th of the real ones, to spare the disk.
 func TestALogThatGrowsAsFastAsItIsShippedNeedsNoMoreThanTheSpool(t *testing.T) {
 	t.Parallel()
 	const scale, spool = 16, 240 << 20

@@ -56,8 +56,8 @@ type shipper struct {
 	server    server
 	events    *eventLog
 	positions map[string]int64
-	// resumedAt is where a log was last resumed, or found shorter, so that this is logged once.
-	resumedAt map[string]int64
+	// resumedAt is where a log was last resumed, and shorterAt where it was found shorter, so that each is logged once.
+	resumedAt, shorterAt map[string]int64
 	// created are the logs that exist in the archive, also empty ones.
 	created map[string]bool
 	// refusedFiles will never be accepted by the archive.
@@ -66,8 +66,7 @@ type shipper struct {
 	// now is the clock; onArchivedUntil gets the time at which the archive had everything.
 	now             func() int64
 	onArchivedUntil func(nanoseconds int64)
-	// confirmed is how much of each log the archive had at times since punchAfter ago; punchedTo is how much of it was released from
-	// the disk.
+	// confirmed is how much of each log the archive had, at times up to punchAfter ago. punchedTo is how much was released from the disk.
 	confirmed map[string][]confirmedSize
 	punchedTo map[string]int64
 	// budget of output regains what is released.
@@ -81,7 +80,7 @@ type confirmedSize struct {
 }
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
-	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, created: map[string]bool{},
+	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, shorterAt: map[string]int64{}, created: map[string]bool{},
 		refusedFiles: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
 		confirmed: map[string][]confirmedSize{}, punchedTo: map[string]int64{}, budget: &spoolBudget{}}
 }
@@ -342,6 +341,7 @@ func (s *shipper) resume(name string, archived int64) error {
 	s.resumedAt[name] = archived
 	message := fmt.Sprintf("%s: the archive has %d bytes, %d were expected", name, archived, before)
 	if archived > info.Size() {
+		s.shorterAt[name] = archived
 		// The archive has bytes of an earlier log of this name: new ones would be lost below them.
 		message += fmt.Sprintf("; the log itself has only %d: nothing of it is shipped until it is longer", info.Size())
 	}
@@ -352,10 +352,10 @@ func (s *shipper) resume(name string, archived int64) error {
 // noteShorter reports a log of which the archive has more than there is: what the app writes below that never comes there.
 func (s *shipper) noteShorter(name string, size int64) {
 	position := s.positions[name]
-	if at, reported := s.resumedAt[name]; size >= position || reported && at == position {
+	if at, reported := s.shorterAt[name]; size >= position || reported && at == position {
 		return
 	}
-	s.resumedAt[name] = position
+	s.shorterAt[name] = position
 	s.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: fmt.Sprintf("%s was made shorter by the app, from %d to %d bytes: nothing of it is archived until it is longer", name, position, size)})
 }
 
