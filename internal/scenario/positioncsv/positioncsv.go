@@ -20,6 +20,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
@@ -137,8 +138,23 @@ var names = map[string][]string{
 	"altitude":  {"altitude", "alt", "height", "ele", "elevation"},
 }
 
-// harmless are names of columns that nobody means as one of these.
-var harmless = []string{"speed", "velocity", "heading", "course", "bearing", "direction", "satellites", "accuracy", "hdop", "fix", "type", "description", "comment"}
+// resembling are words in names of unknown columns that may be meant as one of these. Others, such as battery, are passed over.
+var resembling = map[string][]string{
+	"platform": {"platform", "nem", "node", "id", "name", "vehicle", "unit", "callsign", "device", "asset", "track", "radio"},
+	"time":     {"time", "utc", "gps", "date", "ts"},
+	"altitude": {"altitude", "alt", "height", "ele", "elevation", "hae", "msl", "z"},
+}
+
+// mayMean returns the unknown columns that may be meant as one that is missing.
+func mayMean(unknown []string, column string) (found []string) {
+	for _, name := range unknown {
+		words := strings.FieldsFunc(name, func(r rune) bool { return !unicode.IsLetter(r) })
+		if slices.ContainsFunc(words, func(word string) bool { return slices.Contains(resembling[column], word) }) {
+			found = append(found, reading.Label(name))
+		}
+	}
+	return found
+}
 
 // separatorLine reads a first line such as sep=;, which tells spreadsheets the separator of columns.
 func (p *parser) separatorLine(line []byte) bool {
@@ -179,8 +195,8 @@ func (p *parser) header(line []byte) (bool, error) {
 		if column != "" && slices.Contains(p.columns, column) {
 			p.file.Tally.Warn(fmt.Sprintf("the column %s is passed over: an earlier one has the %s", reading.Label(name), column))
 			column = ""
-		} else if column == "" && name != "" && !slices.Contains(harmless, name) {
-			unknown = append(unknown, reading.Label(name))
+		} else if column == "" && name != "" {
+			unknown = append(unknown, name)
 		}
 		p.columns = append(p.columns, column)
 	}
@@ -196,18 +212,16 @@ func (p *parser) header(line []byte) (bool, error) {
 	return true, p.judge(unknown)
 }
 
-// judge unknown columns. One of them may be meant as a column that is missing.
+// judge unknown columns. Some of them may be meant as a column that is missing.
 func (p *parser) judge(unknown []string) error {
-	if len(unknown) == 0 {
-		return nil
-	}
-	said := "column " + unknown[0] + " is not known"
-	if len(unknown) > 1 {
-		said = "columns " + wording.Some(unknown, 8) + " are not known"
-	}
 	for _, column := range []string{"platform", "time", "altitude"} {
-		if slices.Contains(p.columns, column) || column == "platform" && p.platform != 0 {
+		meant := mayMean(unknown, column)
+		if len(meant) == 0 || slices.Contains(p.columns, column) || column == "platform" && p.platform != 0 {
 			continue
+		}
+		said := "column " + meant[0] + " is not known"
+		if len(meant) > 1 {
+			said = "columns " + wording.Some(meant, 8) + " are not known"
 		}
 		want := fmt.Sprintf("%s: for the %s want %s", said, column, wording.Or(names[column]))
 		switch column {

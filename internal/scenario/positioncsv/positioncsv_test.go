@@ -200,7 +200,7 @@ func TestTwoColumnsOfOneMeaningAreSaid(t *testing.T) {
 
 func TestAnUnknownColumnInPlaceOfTheAltitudeIsSaid(t *testing.T) {
 	const want = "column alt_m is not known: for the altitude want altitude, alt, height, ele or elevation"
-	for header, said := range map[string]bool{"id,time,lat,lon,alt_m": true, "id,time,lat,lon,speed": false, "id,time,alt,lat,lon,alt_m": false} {
+	for header, said := range map[string]bool{"id,time,lat,lon,alt_m": true, "id,time,lat,lon,speed": false, "time,lat,lon,vdop,provider": false, "id,time,alt,lat,lon,alt_m": false} {
 		_, report := readertest.Compile(t, header+"\n1,0,58,8,3"+strings.Repeat(",1", strings.Count(header, ",")-4)+"\n", with(options{}))
 		if got := strings.Join(report.Warnings, "; "); strings.Contains(got, want) != said {
 			t.Errorf("of %s: warnings %q", header, got)
@@ -217,7 +217,7 @@ func TestALeapIsSaid(t *testing.T) {
 }
 
 func TestTimesInTwoUnitsAreSaid(t *testing.T) {
-	const want = "1 tracks have one very long time without positions: platform 1 (tank) has none for 83h19m55s before that of line 3, and else for at most 3s: are all times in one unit?"
+	const want = "parts of tracks with one very long time without positions: 1: platform 1 (tank) has none for 83h19m55s before that of line 3, and else for at most 3s: are all times in one unit?"
 	for rows, said := range map[string]bool{
 		"0,tank,58,8\n2,tank,58,8\n300000,tank,58,8\n5,tank,58,8\n":  true,
 		"0,tank,58,8\n7200,tank,58,8\n14400,tank,58,8\n":             false,

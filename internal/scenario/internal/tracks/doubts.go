@@ -101,6 +101,6 @@ func (d *doubts) warn(tally *reading.Tally, file string) {
 		tally.Warn(fmt.Sprintf("%s: %d positions need more than %d m/s: %s", file, d.leaps, fast, d.firstLeap))
 	}
 	if d.pauses > 0 {
-		tally.Warn(fmt.Sprintf("%s: %d tracks have one very long time without positions: %s: are all times in one unit?", file, d.pauses, d.firstPause))
+		tally.Warn(fmt.Sprintf("%s: parts of tracks with one very long time without positions: %d: %s: are all times in one unit?", file, d.pauses, d.firstPause))
 	}
 }
