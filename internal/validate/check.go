@@ -163,15 +163,25 @@ func (d *document) perhaps(message string) string {
 		return ""
 	}
 	kind, name := m[1], m[2]
-	if nodes := d.namesOf("nodes"); kind == "app" && slices.ContainsFunc(nodes, func(node string) bool { return node == name || node == ofEntry(name) }) {
+	if kind == "app" && d.hasNode(name) {
 		return fmt.Sprintf(", but a node: write %s/ and the app", name)
 	}
 	return wording.DidYouMean(name, d.namesOf(kind+"s"))
 }
 
-// ofEntry is a node's entry with count: veh for veh-2.
-func ofEntry(node string) string {
-	return strings.TrimRight(strings.TrimRight(node, "0123456789"), "-")
+// hasNode reports whether an experiment has a node, which may be one of an entry with count.
+func (d *document) hasNode(name string) bool {
+	entries, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes") // refused already where it is no list
+	return slices.ContainsFunc(entries, func(entry any) bool {
+		fields, _ := entry.(map[string]any)
+		count, counted := fields["count"].(int64)
+		if !counted {
+			return fields["name"] == name
+		}
+		of := fmt.Sprint(fields["name"], "-")
+		number, err := strconv.ParseInt(strings.TrimPrefix(name, of), 10, 64)
+		return err == nil && strings.HasPrefix(name, of) && number >= 1 && number <= count
+	})
 }
 
 // namesOf are the names of an experiment's entries of a list.

@@ -114,6 +114,8 @@ spec:
 		{"lead/brooker", "uhf"}:       "spec.apps[bft].publisher.to: there is no app brooker: did you mean broker?",
 		{"lead", "uhf"}:               "spec.apps[bft].publisher.to: there is no app lead, but a node: write lead/ and the app",
 		{"veh-2", "uhf"}:              "spec.apps[bft].publisher.to: there is no app veh-2, but a node: write veh-2/ and the app",
+		{"broker2", "uhf"}:            "spec.apps[bft].publisher.to: there is no app broker2: did you mean broker?",
+		{"veh-9", "uhf"}:              "spec.apps[bft].publisher.to: there is no app veh-9: use one of broker, bft",
 		{"nothing-like-it", "uhf"}:    "spec.apps[bft].publisher.to: there is no app nothing-like-it: use one of broker, bft",
 		{"lead/broker", "satellites"}: "spec.nodes[veh].networks: there is no network satellites: use one of vhf, uhf",
 	} {
