@@ -5,6 +5,7 @@ package trafficconfig
 
 import (
 	"fmt"
+	"time"
 
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/protocol"
@@ -164,6 +165,9 @@ func (c Config) Validate() error {
 	return nil
 }
 
+// LongestTime of a publisher: its period, also an adapted one.
+const LongestTime = 1_000_000 * time.Second
+
 func (c Config) validatePublish(described protocol.Protocol) error {
 	p := c.Publish
 	switch {
@@ -177,11 +181,11 @@ func (c Config) validatePublish(described protocol.Protocol) error {
 		return fmt.Errorf("publish.qos is %d: protocol %s has %d to %d", p.QoS, c.Protocol, described.MinQoS, described.MaxQoS)
 	case (p.PeriodSeconds != 0 && p.Pattern != "") || (len(p.Messages) > 0 && (p.PeriodSeconds != 0 || p.Pattern != "")):
 		return fmt.Errorf("publish has several of periodSeconds, pattern and messages: want one")
-	case p.Pattern == "" && len(p.Messages) == 0 && !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= 1e6):
+	case p.Pattern == "" && len(p.Messages) == 0 && !(p.PeriodSeconds >= 0.001 && p.PeriodSeconds <= LongestTime.Seconds()):
 		return fmt.Errorf("publish.periodSeconds is %v: want 0.001 to 1000000", p.PeriodSeconds)
 	case p.AdaptRate != nil && p.PeriodSeconds == 0:
 		return fmt.Errorf("publish.adaptRate: want a periodSeconds, which is what is adapted")
-	case p.AdaptRate != nil && (p.AdaptRate.LowFrames >= p.AdaptRate.HighFrames || !(p.AdaptRate.MaxPeriodSeconds > 0 && p.AdaptRate.MaxPeriodSeconds <= 1e6)):
+	case p.AdaptRate != nil && (p.AdaptRate.LowFrames >= p.AdaptRate.HighFrames || !(p.AdaptRate.MaxPeriodSeconds > 0 && p.AdaptRate.MaxPeriodSeconds <= LongestTime.Seconds())):
 		return fmt.Errorf("publish.adaptRate is %+v: want lowFrames below highFrames, and maxPeriodSeconds up to 1000000", *p.AdaptRate)
 	case p.Repeat != nil && !described.Broadcast:
 		return fmt.Errorf("publish.repeat: protocol %s does not repeat messages", c.Protocol)

@@ -15,8 +15,8 @@ import (
 	"vignette.dev/vignette/operators/apps/traffic"
 )
 
-// CheckClients finds what clients would refuse: on a node because of its names, topics and filters once names are in their placeholders,
-// and sizes too small for message ids; on every node, times that are too long. Each field has its first error. The references of the spec must be valid.
+// CheckClients finds what clients would refuse. On one node: topics and filters with names in their placeholders, and sizes too small
+// for message ids. On all: times that are too long. Each field has its first error. The references of the spec must be valid.
 func CheckClients(in Input) (errs field.ErrorList) {
 	paths := map[string]*field.Path{}
 	for i, app := range in.Experiment.Spec.Apps {
@@ -76,8 +76,8 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 
 func checkTimes(p *v1alpha1.Publisher, path *field.Path) (errs field.ErrorList) {
 	limit := func(at *field.Path, d v1alpha1.Duration) {
-		if d.Std() > longestTime {
-			errs = append(errs, field.Invalid(at, d, fmt.Sprintf("must be %s at most", longestTime)))
+		if d.Std() > trafficconfig.LongestTime {
+			errs = append(errs, field.Invalid(at, d, fmt.Sprintf("must be %s at most", trafficconfig.LongestTime)))
 		}
 	}
 	limit(path.Child("period"), p.Period)
