@@ -528,15 +528,18 @@ func (e *Event) checkSize() error {
 	return nil
 }
 
-// checkPorts returns an error for a script that listens to too many ports: each node's check looks at every one.
+// checkPorts returns an error for a script that listens to too many ports. Each node's check looks at every one.
 func (s *Script) checkPorts() error {
 	total := 0
 	for _, e := range s.Events {
+		if e.Type != Listen {
+			continue
+		}
 		for _, r := range e.Ports {
 			total += int(r.Last-r.First) + 1
 		}
 		if total > maxScriptPorts {
-			return &Error{e.Line, fmt.Sprintf("%s: the script has more than %d ports in all its lines: want less", e.Type, maxScriptPorts)}
+			return &Error{e.Line, fmt.Sprintf("%s: the script has %d ports up to this line: want %d at most", e.Type, total, maxScriptPorts)}
 		}
 	}
 	return nil
