@@ -55,8 +55,8 @@ type RadioMissedSlots struct {
 	Slots           int64  `json:"slots"`
 }
 
-// RadioLateChange is a line of a host's radio log with the field changeDueTs: a time in which the radios of a network had not carried
-// out a change of it that was due. Changes that are at most 2 ms late have none.
+// RadioLateChange is a line of a host's radio log with the field changeDueTs. In this time a change of a network was due and not carried
+// out. Lateness of up to 2 ms has no line.
 type RadioLateChange struct {
 	// TimeNanoseconds is when it was carried out; FromNanoseconds when it was due.
 	TimeNanoseconds int64  `json:"ts"`

@@ -1817,7 +1817,7 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description RadioLateChange is a line of a host's radio log with the field changeDueTs: a time in which the radios of a network had not carried out a change of it that was due. Changes that are at most 2 ms late have none. */
+        /** @description RadioLateChange is a line of a host's radio log with the field changeDueTs. In this time a change of a network was due and not carried out. Lateness of up to 2 ms has no line. */
         RadioLateChange: {
             /** @description ts is when it was carried out; changeDueTs when it was due. */
             ts: number;
