@@ -125,6 +125,13 @@ spec:
 	}
 }
 
+func TestPlatformsThatAreNotAsManyAsTheNodesAreCounted(t *testing.T) {
+	text := refusal{edits: []string{`"2-4"`, `"2-5"`}}.broken(t)
+	if findings := join(judgeText(t, text)); !strings.Contains(findings, "as count says: it has 4, and count is 3") {
+		t.Errorf("findings %q; want both numbers", findings)
+	}
+}
+
 func TestAnAntennaTooLowForTwoRaysIsToldOfNodesThatMove(t *testing.T) {
 	const text = `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
