@@ -223,7 +223,7 @@ func TestTheReportSaysUntilWhenTheArchiveIsComplete(t *testing.T) {
 	}
 }
 
-// needHoles skips a test where a folder's file system makes no holes in files.
+// needHoles skips a test if the file system of a folder makes no holes in files.
 func needHoles(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.CreateTemp(dir, ".hole")
@@ -297,11 +297,7 @@ func TestArchivedBytesAreReleasedFromTheDisk(t *testing.T) {
 func TestALogThatTheAppMakesShorterIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
-	shipper, dir := newTestShipper(t, s)
-	var err error
-	if shipper.events, err = openEvents(dir, testWriter{t}, func() int64 { return 1 }); err != nil {
-		t.Fatal(err)
-	}
+	shipper, dir := newReportingShipper(t, s)
 	for _, lines := range []int{10, 2, 3, 12, 4, 4} {
 		writeLog(t, dir, strings.Repeat("a line\n", lines))
 		if _, err := shipper.shipRound(t.Context(), 1<<20, false); err != nil {
@@ -317,11 +313,7 @@ func TestALogThatTheAppMakesShorterIsReportedOnce(t *testing.T) {
 func TestALogThatBecomesShorterWhereItWasResumedIsReported(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
-	shipper, dir := newTestShipper(t, s)
-	var err error
-	if shipper.events, err = openEvents(dir, testWriter{t}, func() int64 { return 1 }); err != nil {
-		t.Fatal(err)
-	}
+	shipper, dir := newReportingShipper(t, s)
 	s.set(func(s *fakeServer) { s.logs["x.log"] = []byte(strings.Repeat("a line\n", 10)) }) // by an agent before this one
 	for _, lines := range []int{10, 10, 2, 2} {
 		writeLog(t, dir, strings.Repeat("a line\n", lines))

@@ -217,6 +217,17 @@ func newTestShipper(t *testing.T, s *fakeServer) (*shipper, string) {
 	return newShipper(dir, "bft", client.New(s.URL, httpClient(), client.TokenFile(n.options.TokenFile)), events), dir
 }
 
+// newReportingShipper returns a shipper that ships its own events, too.
+func newReportingShipper(t *testing.T, s *fakeServer) (*shipper, string) {
+	t.Helper()
+	shipper, dir := newTestShipper(t, s)
+	var err error
+	if shipper.events, err = openEvents(dir, testWriter{t}, func() int64 { return 1 }); err != nil {
+		t.Fatal(err)
+	}
+	return shipper, dir
+}
+
 func writeLog(t *testing.T, dir, content string) {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(dir, "x.log"), []byte(content), 0o600); err != nil {
@@ -361,12 +372,7 @@ func TestALogWithoutRoomDoesNotHoldUpTheOthers(t *testing.T) {
 func TestALogWhoseNameTheArchiveRefusesDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
-	shipper, dir := newTestShipper(t, s)
-	events, err := openEvents(dir, testWriter{t}, func() int64 { return 1 })
-	if err != nil {
-		t.Fatal(err)
-	}
-	shipper.events = events
+	shipper, dir := newReportingShipper(t, s)
 	const odd = "app 12:00:00.log"
 	for _, name := range []string{odd, "x.log"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte("one\n"), 0o600); err != nil {

@@ -56,8 +56,10 @@ type shipper struct {
 	server    server
 	events    *eventLog
 	positions map[string]int64
-	// resumedAt is where a log was last resumed, and shorterAt where it was found shorter, so that each is logged once.
-	resumedAt, shorterAt map[string]int64
+	// resumedAt is the position at which a log was last resumed, so that this is reported once.
+	resumedAt map[string]int64
+	// shorterAt is the position below which a log was last found to end, so that this is reported once.
+	shorterAt map[string]int64
 	// created are the logs that exist in the archive, also empty ones.
 	created map[string]bool
 	// refusedFiles will never be accepted by the archive.
