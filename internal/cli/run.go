@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,14 +38,15 @@ func newRun(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			connect := sync.OnceValues(t.connect)
 			objects, err := validateFile(args[0], text, cmd.ErrOrStderr(), func(object validate.Awaited) bool {
-				c, err := t.connect()
+				c, err := connect()
 				return err == nil && c.has(cmd.Context(), object)
 			})
 			if err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := connect()
 			if err != nil {
 				return err
 			}
