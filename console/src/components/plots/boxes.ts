@@ -1,6 +1,7 @@
 import type { Quantiles } from "../../archive/types";
 import { duration, tickDuration } from "../figures";
 import type { Column } from "../VirtualTable";
+import { greatest } from "./greatest";
 import type { Inks } from "./inks";
 import type { PlotLibrary, TextRow } from "./PlotFigure";
 
@@ -27,9 +28,7 @@ export const mostBoxes = 60;
 
 /** chosenBoxes are those with the greatest medians, in the given order, if there are more than can be drawn. */
 export function chosenBoxes(boxes: readonly Box[]): Box[] {
-  if (boxes.length <= mostBoxes) return [...boxes];
-  const chosen = new Set([...boxes].sort((a, b) => b.median - a.median).slice(0, mostBoxes));
-  return boxes.filter((box) => chosen.has(box));
+  return greatest(boxes, mostBoxes, ({ median }) => median);
 }
 
 /** needsLogarithm reports whether values lie so far apart that a linear axis would hide most of them. */

@@ -1,6 +1,7 @@
 import type { Difference, Estimate } from "../../archive/comparison";
 import { duration, nothing, probability } from "../../components/figures";
 import { leftMargin, shortened } from "../../components/plots/boxes";
+import { greatest } from "../../components/plots/greatest";
 import type { Inks } from "../../components/plots/inks";
 import { figureColumn } from "../../components/plots/figureColumn";
 import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";
@@ -83,8 +84,7 @@ export function effectsOf(differences: readonly Difference[]): Effect[] {
 
 /** chosenEffects are the greatest ones, in the given order, if there are more than can be drawn. */
 export function chosenEffects(effects: readonly Effect[]): Effect[] {
-  const chosen = new Set([...effects].sort((a, b) => Math.abs(b.estimate) - Math.abs(a.estimate)).slice(0, mostEffects));
-  return effects.filter((effect) => chosen.has(effect));
+  return greatest(effects, mostEffects, ({ estimate }) => Math.abs(estimate));
 }
 
 export function drawEffects(plot: PlotLibrary, effects: Effect[], width: number, inks: Inks): Element {

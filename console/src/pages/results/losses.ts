@@ -1,6 +1,7 @@
 import type { Figures, Results } from "../../archive/types";
 import { percent } from "../../components/figures";
 import { leftMargin, shortened } from "../../components/plots/boxes";
+import { greatest } from "../../components/plots/greatest";
 import type { Inks } from "../../components/plots/inks";
 import type { PlotLibrary, TextRow } from "../../components/plots/PlotFigure";
 import type { Column } from "../../components/VirtualTable";
@@ -34,8 +35,7 @@ export function lossesOf(entries: readonly (Figures & { name: string })[]): Loss
 
 /** chosenLosses are the greatest ones, in the given order, if there are more than can be drawn. */
 export function chosenLosses(losses: readonly Loss[]): Loss[] {
-  const chosen = new Set([...losses].sort((a, b) => b.lost + b.neverSent - a.lost - a.neverSent).slice(0, mostLosses));
-  return losses.filter((loss) => chosen.has(loss));
+  return greatest(losses, mostLosses, ({ lost, neverSent }) => lost + neverSent);
 }
 
 /** lossesOfRun are those of groups, and of publishers where there is more than one. */
