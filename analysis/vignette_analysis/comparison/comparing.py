@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from ..data.gaps import Gaps
+from ..data.gaps import Gaps, listed
 from ..data.run import RunError
 from ..figures.analysis import Analysis
 from ..figures.deliveries import KINDS, quantiles
@@ -267,7 +267,7 @@ def _without(runs: list[str], one: str, several: str) -> str:
     """Name runs that lack something; of many only the first, as null figures show all."""
     if len(runs) == 1:
         return f"{runs[0]} {one}"
-    return f"{len(runs)} runs {several}: {', '.join(runs[:5])}" + (f" and {len(runs) - 5} more" if len(runs) > 5 else "")
+    return f"{len(runs)} runs {several}: {listed(runs, 5)}"
 
 
 def _pooled(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]], measured: dict[int, _Group]) -> dict:
@@ -413,7 +413,7 @@ def _too_few(conditions: list[_Condition], compared: list[dict], gaps: Gaps) -> 
     few = [f"{c.label} ({len(c.runs)})" for c in conditions if 1 < len(c.runs) < effects.FEWEST_REPEATS]
     if few:
         reason = f"too few repeats to tell how far runs lie apart, make {effects.FEWEST_REPEATS} or more: "
-        gaps.note("intervals of shares and medians", reason + ", ".join(few[:5]) + (f" and {len(few) - 5} more" if len(few) > 5 else ""))
+        gaps.note("intervals of shares and medians", reason + listed(few, 5))
     pairs = [pair for group in compared for pair in group["differences"] or []]
     without = sum(any(test["tooFew"] for test in tests) for pair in pairs if (tests := _tests(pair)))
     if without:

@@ -4,7 +4,7 @@ import itertools
 
 import polars as pl
 
-from .gaps import Gaps
+from .gaps import Gaps, listed
 from .run import Instance, Run
 
 STATUSES = ("connected", "disconnected", "subscribed", "refused", "period")
@@ -67,8 +67,7 @@ def _subscriptions(run: Run, instance: Instance, rows: list[dict], gaps: Gaps) -
     start, last = spans[0][0], spans[-1][1]
     # The run may have no T0.
     seconds = max((end - begin) / 1e9 for begin, end in spans if end) if last else None
-    filters = ", ".join(list(named)[:MAX_NAMED]) + (f" and {len(named) - MAX_NAMED} more" if len(named) > MAX_NAMED else "")
-    again = len(spans) > 1
+    filters, again = listed(list(named), MAX_NAMED), len(spans) > 1
     lasts = (f", for {seconds:.3f} s at most" if again else f" for {seconds:.3f} s") if last else " and not made again to the end"
     reason = f"{filters}: refused by the broker{f' in {len(spans)} periods' if again else ''}{lasts}; the first time: {text or 'no reason given'}"
     tell = gaps.add if not last or seconds >= LASTING_SECONDS else gaps.note

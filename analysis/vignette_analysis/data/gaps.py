@@ -1,6 +1,7 @@
 """Gaps: what is missing from the results, and why. Warnings and notes have the same form."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from . import safe
@@ -66,8 +67,12 @@ def _anywhere(entry: dict, key: str) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(node)}(?![\w-])", "*", entry[key]) if node else entry[key]
 
 
+def listed(names: Sequence[str], most: int = MAX_NAMED) -> str:
+    """The first names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
 def _together(some: list[dict]) -> dict:
     nodes = list(dict.fromkeys(entry["node"] for entry in some))
-    named = ", ".join(nodes[:MAX_NAMED]) + (f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else "")
-    reason = f"{_anywhere(some[0], 'reason')} ({len(nodes)} nodes: {named})"
+    reason = f"{_anywhere(some[0], 'reason')} ({len(nodes)} nodes: {listed(nodes)})"
     return _entry(_anywhere(some[0], "what"), reason, "", some[0].get("fromSeconds"), some[0].get("toSeconds"))

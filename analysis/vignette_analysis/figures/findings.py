@@ -3,7 +3,7 @@
 import polars as pl
 
 from ..data import requests
-from ..data.gaps import MAX_NAMED, Gaps
+from ..data.gaps import Gaps, listed
 from ..data.messages import Logs, Matching
 from ..data.run import Instance, Run
 from ..data.unusable import Unusable
@@ -19,7 +19,7 @@ def useless(logs: list[Unusable], gaps: Gaps) -> None:
     for app in dict.fromkeys(log.app for log in logs):
         some = [log for log in logs if log.app == app]
         nodes = list(dict.fromkeys(log.node for log in some))
-        named = ", ".join(nodes[:MAX_NAMED]) + (f" and {len(nodes) - MAX_NAMED} more" if len(nodes) > MAX_NAMED else "")
+        named = listed(nodes)
         lines = sum(log.lines for log in some)
         reason = f"none of {lines} lines in {len(some)} message logs on {named} counts" if lines else f"no line of its output on {named} counts"
         reason += f"; {some[0].why}" if some[0].why else ""
