@@ -69,7 +69,7 @@ WITH_RACE_DETECTOR := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 hack/gotest pkgname
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module's concurrent packages, with the race detector
 	hack/python -c '' # clients of others that some tests hold ours against
-	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME) $(SEQUENTIAL))") && $(WITH_RACE_DETECTOR) -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # the longest first, so that it ends beside the others
+	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME) $(SEQUENTIAL))") && $(WITH_RACE_DETECTOR) -p 3 -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # many wait; the longest first, so that it ends beside the others
 	$(WITH_RACE_DETECTOR) -p 1 -parallel 4 $(REAL_TIME) # those that run beside each other wait most of the time
 	$(WITH_RACE_DETECTOR) -p 2 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
 
