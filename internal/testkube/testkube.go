@@ -43,6 +43,9 @@ func Start(t testing.TB) *rest.Config {
 
 // Shared is one API server for several tests of a package, each with namespaces of its own: starting one takes seconds.
 type Shared struct {
+	// WithoutRules leaves out the validation rules of the CRDs. The server evaluates all of them at each write of a status.
+	WithoutRules bool
+
 	mu          sync.Mutex
 	assets      string
 	environment *envtest.Environment
@@ -72,6 +75,9 @@ func (s *Shared) start(binary string) (err error) {
 	}
 	if s.environment, err = Environment(binary, s.assets); err != nil {
 		return err
+	}
+	if s.WithoutRules {
+		removeRules(s.environment.CRDs)
 	}
 	config, err := s.environment.Start()
 	if err != nil {
@@ -161,6 +167,28 @@ func definitions() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	}
 	own, err := crds.Definitions()
 	return append(found, own...), err
+}
+
+func removeRules(definitions []*apiextensionsv1.CustomResourceDefinition) {
+	for _, d := range definitions {
+		for _, version := range d.Spec.Versions {
+			removeRulesOf(version.Schema.OpenAPIV3Schema)
+		}
+	}
+}
+
+func removeRulesOf(schema *apiextensionsv1.JSONSchemaProps) {
+	schema.XValidations = nil
+	for name, property := range schema.Properties {
+		removeRulesOf(&property)
+		schema.Properties[name] = property
+	}
+	if schema.Items != nil {
+		removeRulesOf(schema.Items.Schema)
+	}
+	if schema.AdditionalProperties != nil && schema.AdditionalProperties.Schema != nil {
+		removeRulesOf(schema.AdditionalProperties.Schema)
+	}
 }
 
 // foreignDefinition accepts any object; like Argo's own it has no status subresource.

@@ -216,9 +216,11 @@ func (w *world) waitPhase(phase v1alpha1.ExperimentPhase) *v1alpha1.Experiment {
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
-	if err := sweptServer.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, "stop the API server:", err)
-		code = 1
+	for _, server := range []*testkube.Shared{&sweptServer, &strictServer} {
+		if err := server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop the API server:", err)
+			code = 1
+		}
 	}
 	os.Exit(code)
 }

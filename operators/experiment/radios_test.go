@@ -268,7 +268,7 @@ func TestASecretOfBrokersThatIsDeletedWhileNodesStartIsNamed(t *testing.T) {
 }
 
 func TestTheAPIServerRefusesChangesOfARunsRadios(t *testing.T) {
-	api, err := client.New(sweptServer.Start(t), client.Options{Scheme: testkube.Scheme()})
+	api, err := client.New(strictServer.Start(t), client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

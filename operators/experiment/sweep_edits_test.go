@@ -84,7 +84,7 @@ func TestEditsInTheQueueLeaveNoTrace(t *testing.T) {
 }
 
 func TestInvalidEditsAndEditsOfARunAreRefused(t *testing.T) {
-	c := realCluster(t)
+	c := clusterOf(t, strictServer.Start(t))
 	w := queued(t, c)
 	refused := func(what string, change func(*v1alpha1.ExperimentSpec)) {
 		t.Helper()

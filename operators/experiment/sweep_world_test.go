@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/record"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,16 +41,21 @@ type cluster struct {
 	server client.WithWatch
 }
 
-// sweptServer is the API server of all tests with a realCluster.
 var (
-	sweptServer testkube.Shared
-	worldsMade  atomic.Int32
+	sweptServer  = testkube.Shared{WithoutRules: true} // of all tests with a realCluster
+	strictServer testkube.Shared                       // of tests of what is refused
+	worldsMade   atomic.Int32
 )
 
 // realCluster skips the test if there is no API server.
 func realCluster(t *testing.T) *cluster {
 	t.Helper()
-	server, err := client.NewWithWatch(sweptServer.Start(t), client.Options{Scheme: testkube.Scheme()})
+	return clusterOf(t, sweptServer.Start(t))
+}
+
+func clusterOf(t *testing.T, config *rest.Config) *cluster {
+	t.Helper()
+	server, err := client.NewWithWatch(config, client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}
