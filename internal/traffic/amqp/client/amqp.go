@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync/atomic"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -90,10 +91,39 @@ func Login(socket net.Conn, dialer *transport.Dialer, heartbeat time.Duration, p
 	if err := socket.SetDeadline(time.Now().Add(dialer.Timeout())); err != nil {
 		return nil, err
 	}
-	return amqp.Open(socket, amqp.Config{
+	return amqp.Open(&patient{Conn: socket}, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: username, Password: password}}, Vhost: "/",
 		Heartbeat: heartbeat, Locale: "en_US", Properties: properties,
 	})
+}
+
+// patient is a socket that counts the time for reading from each read. The library counts it from each whole frame, and one of 128 KiB
+// takes minutes on a slow link.
+type patient struct {
+	net.Conn
+	// silence is the time for reading in nanoseconds; 0 for any.
+	silence atomic.Int64
+}
+
+// SetReadDeadline is what the library calls after a frame.
+func (p *patient) SetReadDeadline(at time.Time) error {
+	p.silence.Store(max(int64(time.Until(at)), 1))
+	return p.Conn.SetReadDeadline(at)
+}
+
+// SetDeadline is for the handshake, and for closing: they end in time, whatever comes.
+func (p *patient) SetDeadline(at time.Time) error {
+	p.silence.Store(0)
+	return p.Conn.SetDeadline(at)
+}
+
+// Read implements net.Conn.
+func (p *patient) Read(b []byte) (int, error) {
+	n, err := p.Conn.Read(b)
+	if silence := p.silence.Load(); n > 0 && silence > 0 {
+		_ = p.Conn.SetReadDeadline(time.Now().Add(time.Duration(silence))) // the next read fails if this does
+	}
+	return n, err
 }
 
 // closeSoon closes a connection without waiting long for the broker's answer.
