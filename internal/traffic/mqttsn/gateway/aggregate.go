@@ -472,14 +472,19 @@ func (a *aggregate) forget(s *session) {
 			delete(a.asked, id)
 		}
 	}
-	for _, id := range a.inOrder() {
-		p := a.sent[id]
-		if p.s != s {
+	a.disown(s, 0)
+}
+
+// disown completes a session's message with an id, or all of them with 0: nobody else will answer.
+func (a *aggregate) disown(s *session, id uint16) {
+	for _, own := range a.inOrder() {
+		p := a.sent[own]
+		if p.s != s || id != 0 && p.id != id {
 			continue
 		}
 		p.s = nil
-		if p.received && !p.released { // nobody else will answer
-			a.release(p, id)
+		if p.received && !p.released {
+			a.release(p, own)
 		}
 	}
 }

@@ -70,14 +70,13 @@ type pending struct {
 
 var seed = maphash.MakeSeed()
 
-// digest tells a repetition from another message with the same id.
-func digest(p *wire.Publish) uint64 {
+// digest tells a repetition from another message with the same id. The topic's id may differ by connection.
+func digest(m message, id uint16) uint64 {
 	return maphash.Comparable(seed, struct {
-		kind        wire.TopicKind
-		retain      bool
-		topicID, id uint16
-		data        string
-	}{p.Kind, p.Retain, p.TopicID, p.MsgID, string(p.Data)})
+		topic, payload string
+		retain         bool
+		id             uint16
+	}{m.topic, string(m.payload), m.retain, id})
 }
 
 // session is one client's session.
@@ -98,9 +97,11 @@ type session struct {
 	up          upstream
 
 	topics topics
-	// pending is by message id; unreleased has messages of QoS 2 at the broker, from PUBREC to PUBCOMP.
+	// pending is by message id; unreleased has digests of messages of QoS 2 at the broker, from PUBREC to PUBCOMP.
 	pending    map[uint16]pending
-	unreleased map[uint16]bool
+	unreleased map[uint16]uint64
+	// earlier has those of either that are of an earlier connection: a client that was restarted uses their ids anew.
+	earlier map[uint16]bool
 	// acknowledged is the digest of the last message of QoS 1. Its repetition is not forwarded.
 	acknowledged uint64
 
@@ -118,7 +119,7 @@ type retry struct {
 
 func newSession(g *Gateway, from peer, p *wire.Connect) *session {
 	return &session{g: g, peer: from, clientID: p.ClientID, clean: p.CleanSession, lastReceived: g.now(), keepAlive: time.Duration(p.KeepAliveSeconds) * time.Second,
-		topics: newTopics(g), pending: map[uint16]pending{}, unreleased: map[uint16]bool{}, deliveries: newDeliveries()}
+		topics: newTopics(g), pending: map[uint16]pending{}, unreleased: map[uint16]uint64{}, deliveries: newDeliveries()}
 }
 
 // send sends a packet to the client. One that is away has no address, which another client may have now.
@@ -240,6 +241,13 @@ func (s *session) suspend() {
 	s.state, s.lastReceived, s.will, s.question = stateAway, s.g.now(), nil, retry{}
 	s.topics.clear()
 	s.restart()
+	s.earlier = map[uint16]bool{}
+	for id := range s.pending {
+		s.earlier[id] = true
+	}
+	for id := range s.unreleased {
+		s.earlier[id] = true
+	}
 	if s.g.peers[s.peer] == s {
 		delete(s.g.peers, s.peer)
 	}
@@ -370,21 +378,43 @@ func (s *session) publish(p *wire.Publish) {
 		s.g.metrics.fromClients.Inc()
 		return
 	}
-	switch _, under := s.pending[p.MsgID]; {
+	sum := digest(m, p.MsgID)
+	s.replaceEarlier(p.MsgID, sum)
+	_, under := s.pending[p.MsgID]
+	_, unreleased := s.unreleased[p.MsgID]
+	switch {
 	case under:
 		return // the broker has not answered yet
-	case p.QoS == 2 && s.unreleased[p.MsgID]:
+	case p.QoS == 2 && unreleased:
 		s.send(&wire.Pubrec{MsgID: p.MsgID})
 		return
-	case p.QoS == 1 && p.DUP && s.acknowledged == digest(p):
+	case p.QoS == 1 && p.DUP && s.acknowledged == sum:
 		s.send(&wire.Puback{TopicID: p.TopicID, MsgID: p.MsgID})
 		return
 	case len(s.pending)+len(s.unreleased) >= maxPending || s.up.publish(m, p.MsgID, p.DUP) != nil:
 		reject(wire.Congestion, dropBroker)
 		return
 	}
-	s.pending[p.MsgID] = pending{kind: wire.TypePublish, topicID: p.TopicID, qos: p.QoS, digest: digest(p)}
+	s.pending[p.MsgID] = pending{kind: wire.TypePublish, topicID: p.TopicID, qos: p.QoS, digest: sum}
 	s.g.metrics.fromClients.Inc()
+}
+
+// replaceEarlier frees an id of an earlier connection for a message with another digest.
+func (s *session) replaceEarlier(id uint16, sum uint64) {
+	if !s.earlier[id] {
+		return
+	}
+	delete(s.earlier, id)
+	had, unreleased := s.unreleased[id]
+	if !unreleased {
+		had = s.pending[id].digest
+	}
+	if had == sum {
+		return
+	}
+	delete(s.pending, id)
+	delete(s.unreleased, id)
+	s.g.own.disown(s, id)
 }
 
 // published: the broker has a message of QoS 1 or 2.
@@ -395,7 +425,7 @@ func (s *session) published(id uint16) {
 	}
 	delete(s.pending, id)
 	if p.qos == 2 {
-		s.unreleased[id] = true
+		s.unreleased[id] = p.digest
 		s.send(&wire.Pubrec{MsgID: id})
 		return
 	}
