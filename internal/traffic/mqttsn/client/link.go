@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net"
 	"sync"
 	"time"
@@ -12,6 +13,9 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 )
+
+// seed of digests, which only this process compares.
+var seed = maphash.MakeSeed()
 
 // errEnded reports the gateway's DISCONNECT.
 var errEnded = errors.New("the gateway has ended the connection")
@@ -169,9 +173,11 @@ func (c *Client) receive(l *link, at time.Time, p *wire.Publish) {
 	}
 	fresh := true
 	if p.QoS == 2 {
+		digest := maphash.String(seed, topic) ^ maphash.Bytes(seed, p.Data)
 		c.mu.Lock()
-		fresh = !c.unreleased[p.MsgID]
-		c.unreleased[p.MsgID] = true
+		before, known := c.unreleased[p.MsgID]
+		fresh = !known || before != digest
+		c.unreleased[p.MsgID] = digest
 		c.mu.Unlock()
 	}
 	if fresh {

@@ -77,8 +77,9 @@ type Client struct {
 	// ids of topics by name, and names by the gateway's ids, valid on this connection.
 	ids   map[string]uint16
 	names map[uint16]string
-	// unreleased has received messages of QoS 2 without PUBREL, by their ids at the gateway with the address.
-	unreleased map[uint16]bool
+	// unreleased has digests of received messages of QoS 2 without PUBREL, by their ids at the gateway with the address. A gateway that has
+	// lost the session uses ids anew.
+	unreleased map[uint16]uint64
 	gateway    string
 	lastID     uint16
 	reported   bool
@@ -299,7 +300,7 @@ func (c *Client) connection(broker string) error {
 	c.mu.Lock()
 	c.link, c.ids, c.names, c.ready = l, map[string]uint16{}, map[uint16]string{}, false
 	if c.clean || c.gateway != address.String() { // no session there that has such messages
-		c.unreleased, c.gateway = map[uint16]bool{}, address.String()
+		c.unreleased, c.gateway = map[uint16]uint64{}, address.String()
 	}
 	c.mu.Unlock()
 	defer func() {

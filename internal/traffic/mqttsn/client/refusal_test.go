@@ -94,7 +94,8 @@ func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 }
 
 func TestAMessageOfAnotherSessionIsNoRepetition(t *testing.T) {
-	for name, session := range map[string]string{"at the next gateway": trafficconfig.SessionPersistent, "in a clean session": trafficconfig.SessionClean} {
+	for name, session := range map[string]string{"at the next gateway": trafficconfig.SessionPersistent, "in a clean session": trafficconfig.SessionClean,
+		"at a gateway that has lost the session": trafficconfig.SessionPersistent} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var connections atomic.Int32
@@ -115,7 +116,7 @@ func TestAMessageOfAnotherSessionIsNoRepetition(t *testing.T) {
 			one, two := fakeGateway(t, answer), fakeGateway(t, answer)
 			c := connect(t, one, "sub", func(s *transport.Setup) {
 				subscribing("#", 2)(s)
-				if s.Session = session; session == trafficconfig.SessionPersistent {
+				if s.Session = session; name == "at the next gateway" {
 					s.Failover = []string{two}
 				}
 			})
