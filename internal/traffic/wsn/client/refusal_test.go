@@ -114,3 +114,18 @@ func TestABrokerThatIsRestartedDuringABacklogIsSubscribedToAgain(t *testing.T) {
 		})
 	}
 }
+
+func TestAMessageThatCannotBeReadTakesNoOthersWithIt(t *testing.T) {
+	l := &journal{}
+	c := &client{setup: transport.Setup{Config: subscriber("nor:8080", "#")}, events: l.events()}
+	var messages []wire.NotificationMessage
+	for _, content := range []string{"<a/>", `<v:Base64 xmlns:v="https://vignette.dev/wsn">?</v:Base64>`, "<b/>"} {
+		messages = append(messages, wire.NotificationMessage{Topic: wire.TopicOf("t").Expression(), Message: []byte(content)})
+	}
+	if err := c.received(time.Now(), messages); err == nil {
+		t.Error("nothing is refused")
+	}
+	if got := l.got(); !slices.Equal(got, []string{"t <a/>", "t <b/>"}) {
+		t.Errorf("got %q; want the first and the last", got)
+	}
+}

@@ -4,6 +4,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -180,19 +181,20 @@ func (c *client) filters() []wire.TopicExpression {
 	return filters
 }
 
-// received passes on the messages of a Notify or of a pull point.
-func (c *client) received(at time.Time, messages []wire.NotificationMessage) error {
+// received passes on the messages of a Notify or of a pull point. The error is about those that cannot be read.
+func (c *client) received(at time.Time, messages []wire.NotificationMessage) (err error) {
 	for _, m := range messages {
-		content, err := soap.Extract(m.Message)
-		if err != nil {
-			return err
+		content, unreadable := soap.Extract(m.Message)
+		if unreadable != nil {
+			err = errors.Join(err, unreadable)
+			continue
 		}
 		topic := c.mqttTopic(m.Topic)
 		if c.wanted(topic) {
 			c.events.Received(at, topic, content)
 		}
 	}
-	return nil
+	return err
 }
 
 // mqttTopic returns a message's topic; empty without one, and if Apache CXF's broker sends a filter with wildcards instead. A
