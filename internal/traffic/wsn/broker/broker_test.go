@@ -15,6 +15,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -687,4 +688,18 @@ func FuzzRequest(f *testing.F) {
 			t.Fatalf("%d bytes count as being read", b.reading.Load())
 		}
 	})
+}
+
+func TestARequestThatIsCutOffIsNotCountedForMemory(t *testing.T) {
+	s := start(t, wsn.Limits{})
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, wire.BrokerPath, io.MultiReader(strings.NewReader("<s:Envelope"), iotest.ErrReader(io.ErrUnexpectedEOF))))
+	if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "the request ended before it was whole") {
+		t.Errorf("status %d, %s; want 400 in words", w.Code, w.Body)
+	}
+	for reason, want := range map[string]float64{"memory": 0, "cut": 1} {
+		if got := testutil.ToFloat64(s.metrics.rejected.WithLabelValues(reason)); got != want {
+			t.Errorf("%v requests counted for %s; want %v", got, reason, want)
+		}
+	}
 }

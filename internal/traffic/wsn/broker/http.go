@@ -83,9 +83,12 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data, release, err := b.read(w, r)
 	defer release()
 	if err != nil {
-		reason, status := "memory", http.StatusServiceUnavailable
-		if errors.Is(err, errTooLarge) {
+		reason, status := "cut", http.StatusBadRequest
+		switch {
+		case errors.Is(err, errTooLarge):
 			reason, status = "size", http.StatusRequestEntityTooLarge
+		case errors.Is(err, errTooMuch):
+			reason, status = "memory", http.StatusServiceUnavailable
 		}
 		b.metrics.rejected.WithLabelValues(reason).Inc()
 		http.Error(w, err.Error(), status)
@@ -171,7 +174,11 @@ func (b *Broker) authorized(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-var errTooLarge = fmt.Errorf("the request is too large: want at most %d bytes", wire.MaxBytes)
+var (
+	errTooLarge = fmt.Errorf("the request is too large: want at most %d bytes", wire.MaxBytes)
+	errTooMuch  = errors.New("too much is being read at once")
+	errCut      = errors.New("the request ended before it was whole")
+)
 
 // read reads a request's body in pieces, and counts each when it arrives: a merely announced size uses no memory.
 func (b *Broker) read(w http.ResponseWriter, r *http.Request) ([]byte, func(), error) {
@@ -184,7 +191,7 @@ func (b *Broker) read(w http.ResponseWriter, r *http.Request) ([]byte, func(), e
 			more := int64(max(readPiece, cap(data)))
 			if b.reading.Add(more) > maxReading {
 				b.reading.Add(-more)
-				return nil, release, errors.New("too much is being read at once")
+				return nil, release, errTooMuch
 			}
 			counted += more
 			data = append(make([]byte, 0, len(data)+int(more)), data...)
@@ -199,7 +206,7 @@ func (b *Broker) read(w http.ResponseWriter, r *http.Request) ([]byte, func(), e
 		case errors.Is(err, io.EOF):
 			return data, release, nil
 		case err != nil:
-			return nil, release, err
+			return nil, release, errCut
 		}
 	}
 }

@@ -29,7 +29,7 @@ func newMetrics(instance string, held, reading func() float64) *metrics {
 	m.pulled = m.Counter("messages_pulled_total", "NotificationMessages that were fetched from pull points.")
 	m.failures = m.Counter("delivery_failures_total", "Failed attempts to deliver; most are repeated.")
 	m.dropped = m.Counters("messages_dropped_total", "NotificationMessages that a subscriber did not get: queue full, subscription ended, refused by the consumer.", "reason")
-	m.rejected = m.Counters("requests_rejected_total", "Requests that were refused: malformed, fault, login, memory, size.", "reason")
+	m.rejected = m.Counters("requests_rejected_total", "Requests that were refused: malformed, fault, login, memory, size, cut (off before its end).", "reason")
 	m.ended = m.Counters("subscriptions_ended_total", "Subscriptions that ended: unsubscribed, expired, failed, gone.", "reason")
 	m.subscriptions = m.Gauge("subscriptions", "Subscriptions now.")
 	m.pullPoints = m.Gauge("pull_points", "Pull points now.")
