@@ -307,6 +307,13 @@ func (c *Client) connection(broker string) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.link, c.ready = nil, false
+		if c.qos > 0 {
+			return
+		}
+		for _, o := range c.queue {
+			c.events.DropUnsent(o.topic, o.payload)
+		}
+		c.queue = nil
 	}()
 	go c.read(l)
 	if c.qos == mqttsn.QoSMinusOne && c.setup.Subscribe == nil {

@@ -73,6 +73,7 @@ type client struct {
 	up       bool
 	ups      int
 	answers  []string // to subscriptions
+	unsent   []string
 }
 
 func connect(t testing.TB, broker, id string, change func(*transport.Setup)) *client {
@@ -86,7 +87,8 @@ func connect(t testing.TB, broker, id string, change func(*transport.Setup)) *cl
 		f()
 	}
 	opened, err := open(s, transport.Events{
-		Sent: func(_ time.Time, _ string, payload []byte) { locked(func() { c.sent[string(payload)]++ }) },
+		Sent:   func(_ time.Time, _ string, payload []byte) { locked(func() { c.sent[string(payload)]++ }) },
+		Unsent: func(_ string, payload []byte) { locked(func() { c.unsent = append(c.unsent, string(payload)) }) },
 		Received: func(_ time.Time, topic string, payload []byte) {
 			locked(func() {
 				c.received[string(payload)]++
@@ -392,6 +394,41 @@ func TestMessagesOfQoS0AreRefusedWithoutAConnection(t *testing.T) {
 	pub := connect(t, "127.0.0.1:9", "pub", publishing("a/b", 0))
 	if err := pub.Publish("a/b", []byte("x")); err != transport.ErrNotConnected {
 		t.Errorf("got %v", err)
+	}
+}
+
+func TestAMessageOfQoS0EndsWithTheConnectionForWhichItWaits(t *testing.T) {
+	t.Parallel()
+	gateway := fakeGateway(t, func(p wire.Packet) []wire.Packet {
+		switch p := p.(type) {
+		case *wire.Connect:
+			return []wire.Packet{&wire.Connack{}}
+		case *wire.Register:
+			return []wire.Packet{&wire.Regack{TopicID: 1, MsgID: p.MsgID}}
+		case *wire.Subscribe:
+			return []wire.Packet{&wire.Suback{MsgID: p.MsgID}}
+		case *wire.Disconnect, *wire.Pingreq: // it lets the client sleep, and knows it no more when it wakes
+			return []wire.Packet{&wire.Disconnect{}}
+		}
+		return nil
+	})
+	c := connect(t, gateway, "sleeper", func(s *transport.Setup) {
+		subscribing("#", 0)(s)
+		publishing("a/b", 0)(s)
+		s.Subscribe.SleepSeconds = 60
+	})
+	asleep := func() bool {
+		c.Client.mu.Lock()
+		defer c.Client.mu.Unlock()
+		return c.link != nil && c.link.asleep
+	}
+	eventually(t, "it sleeps", asleep)
+	if err := c.Publish("a/b", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it sleeps on its next connection", func() bool { return c.is(func() bool { return c.ups == 2 })() && asleep() })
+	if c.is(func() bool { return len(c.sent) > 0 || !slices.Equal(c.unsent, []string{"x"}) })() {
+		t.Errorf("sent %v, never sent %q; want the message never to be sent", c.sent, c.unsent)
 	}
 }
 
