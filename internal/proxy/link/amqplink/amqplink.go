@@ -77,8 +77,8 @@ func (c *connections) once(ctx context.Context, use func(context.Context, *amqp.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { socket.Close() })()
-	// The library takes three silent heartbeats for the loss of the connection.
-	heartbeat := max(c.setup.Silence()/3, time.Second)
+	// The library takes the silence of one and a half heartbeats for the loss of the connection.
+	heartbeat := max(c.setup.Silence()*2/3, time.Second)
 	connection, err := trafficamqp.Login(socket, c.dialer, heartbeat, nil)
 	if err != nil {
 		return err

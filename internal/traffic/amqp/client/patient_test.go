@@ -1,7 +1,6 @@
 package client
 
 import (
-	"encoding/binary"
 	"errors"
 	"io"
 	"net"
@@ -11,39 +10,15 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"vignette.dev/vignette/internal/traffic/amqp/amqptest"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
-// method is a frame of channel 0 with a method (AMQP 0-9-1, 2.3.5).
-func method(class, number uint16, arguments string) []byte {
-	b := binary.BigEndian.AppendUint32([]byte{1, 0, 0}, uint32(4+len(arguments)))
-	b = binary.BigEndian.AppendUint16(binary.BigEndian.AppendUint16(b, class), number)
-	return append(append(b, arguments...), 0xCE)
-}
-
 // serveSlowly is a broker with a heartbeat of three seconds, which sends one of its own, and then a frame byte by byte.
 func serveSlowly(conn net.Conn, pause time.Duration, frame []byte) error {
-	if _, err := io.ReadFull(conn, make([]byte, len("AMQP\x00\x00\x09\x01"))); err != nil {
+	if _, err := amqptest.Login(conn, 3); err != nil {
 		return err
-	}
-	skip := func() error {
-		head := make([]byte, 7)
-		if _, err := io.ReadFull(conn, head); err != nil {
-			return err
-		}
-		_, err := io.CopyN(io.Discard, conn, int64(binary.BigEndian.Uint32(head[3:]))+1)
-		return err
-	}
-	const start, tune, opened = "\x00\x09\x00\x00\x00\x00\x00\x00\x00\x05PLAIN\x00\x00\x00\x05en_US", "\x00\x00\x00\x02\x00\x00\x00\x03", "\x00"
-	for _, step := range []func() error{
-		func() error { _, err := conn.Write(method(10, 10, start)); return err }, skip,
-		func() error { _, err := conn.Write(method(10, 30, tune)); return err }, skip, skip,
-		func() error { _, err := conn.Write(method(10, 41, opened)); return err },
-	} {
-		if err := step(); err != nil {
-			return err
-		}
 	}
 	go func() { _, _ = io.Copy(io.Discard, conn) }() // its heartbeats
 	time.Sleep(pause)                                // the library waits for the first frame only later
@@ -73,7 +48,7 @@ func TestAFrameThatTakesLongKeepsTheConnection(t *testing.T) {
 		if err == nil {
 			defer conn.Close()
 			// The frame takes longer than the library waits for one.
-			err = serveSlowly(conn, 100*time.Millisecond, method(10, 60, "\x28"+strings.Repeat("x", 40)))
+			err = serveSlowly(conn, 100*time.Millisecond, amqptest.Method(10, 60, "\x28"+strings.Repeat("x", 40)))
 		}
 		served <- err
 	}()
