@@ -68,16 +68,13 @@ func (s *subscription) setTermination(at time.Time) {
 	s.termination = at
 }
 
-// setPaused reports whether the state changed.
-func (s *subscription) setPaused(paused bool) bool {
+func (s *subscription) setPaused(paused bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed := s.paused != paused
 	s.paused = paused
 	if s.queue != nil {
 		s.queue.wake.Ring()
 	}
-	return changed
 }
 
 func (s *subscription) isPaused() bool {
