@@ -269,7 +269,11 @@ func (s stalls) Read(p []byte) (int, error) {
 		next = s.deadline
 	}
 	_ = s.conn.SetReadDeadline(next)
-	return s.body.Read(p)
+	n, err := s.body.Read(p)
+	if errors.Is(err, os.ErrDeadlineExceeded) && next.Equal(s.deadline) {
+		err = &refusal{http.StatusRequestTimeout, errorRequest, "The request is refused: its deadline passed before its end."}
+	}
+	return n, err
 }
 
 // spool writes a request to the disk, and returns the bytes of its content.

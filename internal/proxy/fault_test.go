@@ -441,7 +441,7 @@ func TestAnOrderlyEndLeavesWaitingRequestsToTheNextProcess(t *testing.T) {
 	}
 	p.run(p.near)
 	eventually(t, "the next process ends it, as its client is gone", func() bool {
-		return requests() == 0 && strings.Contains(p.log.String(), "cancelled: the proxy was stopped before it sent the request, and the client is gone")
+		return requests() == 0 && strings.Contains(p.log.String(), "cancelled: the proxy was stopped before there was a response, and the client is gone")
 	})
 }
 

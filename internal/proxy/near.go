@@ -117,7 +117,7 @@ func (n *near) takeUp(r store.Record) {
 	e.accepted = r.Deadline.Add(-secondsOf(n.config.Near.DeadlineSeconds))
 	n.enqueue(e)
 	if safe {
-		n.abandon(e, "the proxy was stopped before it sent the request, and the client is gone")
+		n.abandon(e, "the proxy was stopped before there was a response, and the client is gone")
 	}
 }
 

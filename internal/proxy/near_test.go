@@ -93,3 +93,35 @@ func TestARepetitionMayTakeLongWhileItMoves(t *testing.T) {
 		})
 	}
 }
+
+func TestARequestWhoseDeadlinePassesWhileItIsReadIsToldSo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, err := store.Open(t.TempDir(), 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		config := proxyconfig.Config{Instance: "a/near", Near: &proxyconfig.Near{DeadlineSeconds: 3600}}.WithDefaults()
+		var writing sync.WaitGroup
+		defer writing.Wait()
+		conn, server := net.Pipe()
+		defer conn.Close()
+		n := &near{config: config, store: s, metrics: newMetrics(config.Instance), ctx: t.Context(), entries: map[frame.ID]*entry{}}
+		go n.serveClient(server)
+		writing.Go(func() {
+			_, err := conn.Write([]byte("POST http://b/ HTTP/1.1\r\n" + timeoutField + ": 90\r\nContent-Length: 5\r\n\r\n"))
+			for err == nil {
+				time.Sleep(stallTimeout - time.Second)
+				_, err = conn.Write([]byte("x"))
+			}
+		})
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if want := "The request is refused: its deadline passed before its end.\n"; err != nil || response.StatusCode != http.StatusRequestTimeout || string(text) != want {
+			t.Errorf("status %d, %q, %v; want 408, %q", response.StatusCode, text, err, want)
+		}
+	})
+}
