@@ -63,3 +63,30 @@ func TestASecondRestartDoesNotAgeNeighboursByTheFirstAbsence(t *testing.T) {
 func hears(i *Instance) bool {
 	return slices.ContainsFunc(i.Tables().Links, func(l olsr.Link) bool { return l.Status == olsr.Symmetric })
 }
+
+func TestRoutesOfBeforeGoIfNobodyIsHeard(t *testing.T) {
+	for _, protocol := range []v1alpha1.RoutingProtocol{v1alpha1.RoutingOLSRv2, v1alpha1.RoutingOLSRv1} {
+		t.Run(string(protocol), func(t *testing.T) {
+			h, err := NewHost(slog.New(slog.DiscardHandler))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer h.Close()
+			n := node(t, 1)
+			c := configOf(n, protocol)
+			c.Interfaces[0].Hello, c.Interfaces[0].TC = testHello, testTC
+			gone := netip.MustParsePrefix("198.18.0.2/32")
+			write(t, opened(t, n, c), olsr.Route{Destination: gone, NextHop: gone.Addr()})
+			i, err := h.Start(n.Namespace, *c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer i.Leave() //nolint:errcheck // the namespace ends
+			for began := time.Now(); len(inKernel(t, n.Namespace, priorities[protocol])) > 0; time.Sleep(20 * time.Millisecond) {
+				if time.Since(began) > time.Minute {
+					t.Fatalf("the route to %v stays, and nobody is there", gone)
+				}
+			}
+		})
+	}
+}

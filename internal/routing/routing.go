@@ -6,6 +6,7 @@ package routing
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net/netip"
 	"os"
 	"time"
@@ -140,7 +141,8 @@ func (h *Host) Start(namespace *os.File, c Config) (*Instance, error) {
 // Adopt continues from the State of an instance that has been absent for some time. It heard nothing meanwhile, so nothing
 // expires because of it. A State that does not fit is ignored.
 func (h *Host) Adopt(namespace *os.File, c Config, s State, absent time.Duration) (i *Instance, err error) {
-	i = &Instance{config: c, host: h, heapIndex: -1, absent: s.Absent + absent}
+	// No router has this generation, so that the first Tick tells the kernel, even of no routes.
+	i = &Instance{config: c, host: h, heapIndex: -1, absent: s.Absent + absent, generation: math.MaxUint64}
 	if i.kernel, err = openKernel(namespace, &c); err != nil {
 		return nil, err
 	}
