@@ -17,6 +17,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/propagation"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/terrain"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -134,6 +136,20 @@ func TestMadeUpTerrainMayCrossTheAntimeridian(t *testing.T) {
 		// Cells of 50 m are close to the ground. Larger cells, for an area around the Earth, would not be.
 		if ground, _ := terrain.Synthetic(seed).Elevation(p.Latitude, p.Longitude); math.Abs(p.Altitude-3-ground) > 5 {
 			t.Errorf("platform %d is at %v; the ground has %v m", i+1, p, ground)
+		}
+	}
+}
+
+func TestSyntheticTerrainLiesUnderTheWholePathBetweenAircraft(t *testing.T) {
+	seed := int64(1)
+	for _, latitude := range []float64{60, -60} {
+		positions := fmt.Sprintf("0,1,%g,178,9000\n0,2,%g,-177,9000\n", latitude, latitude)
+		s, _ := compiled(t, v1alpha1.ScenarioSpec{Format: "csv", Source: from("p"), Propagation: &v1alpha1.Propagation{Model: "Diffraction", Frequency: "300MHz", SyntheticTerrain: &seed}},
+			files{"p": positions})
+		west, east := geo.Position{Latitude: latitude, Longitude: 178, Altitude: 9000}, geo.Position{Latitude: latitude, Longitude: -177, Altitude: 9000}
+		want := propagation.Diffraction{Terrain: terrain.Synthetic(seed)}.Pathloss(west, east, 300e6)
+		if dB, _ := loss(t, s, 0, 0, 1); math.Abs(dB-want) > 0.5 {
+			t.Errorf("at latitude %g: %v dB; want %.1f", latitude, dB, want)
 		}
 	}
 }

@@ -339,7 +339,7 @@ func square(southWest, northEast terrain.Place) float64 {
 	return (northEast.Latitude - southWest.Latitude) * degree * (northEast.Longitude - southWest.Longitude) * degree * math.Cos(middle)
 }
 
-// area returns the area of all positions, and a margin.
+// area returns the area of all positions and of the great circles between them, and a margin.
 func (c *compilation) area(movement *scenario.Scenario) (southWest, northEast terrain.Place, err error) {
 	southWest, northEast = terrain.Place{Latitude: 91, Longitude: 541}, terrain.Place{Latitude: -91, Longitude: -541}
 	first := math.NaN() // a platform's longitude as the reference for the others: the area may cross the antimeridian
@@ -356,10 +356,18 @@ func (c *compilation) area(movement *scenario.Scenario) (southWest, northEast te
 		}
 		return c.ctx.Err()
 	})
+	apart := northEast.Longitude - southWest.Longitude
+	southWest.Latitude, northEast.Latitude = min(southWest.Latitude, bulge(southWest.Latitude, apart)), max(northEast.Latitude, bulge(northEast.Latitude, apart))
 	north := marginMetres / 111_000
 	east := north / max(0.01, math.Cos(northEast.Latitude*math.Pi/180))
 	return terrain.Place{Latitude: southWest.Latitude - north, Longitude: southWest.Longitude - east},
 		terrain.Place{Latitude: northEast.Latitude + north, Longitude: northEast.Longitude + east}, err
+}
+
+// bulge returns the latitude nearest to a pole on the great circle between two places of one latitude.
+func bulge(latitude, degreesApart float64) float64 {
+	sin, cos := math.Sincos(latitude * math.Pi / 180)
+	return math.Atan2(sin, cos*max(0, math.Cos(degreesApart/2*math.Pi/180))) * 180 / math.Pi
 }
 
 // beside returns a longitude plus or minus full turns, so that it is at most half a turn from another.
