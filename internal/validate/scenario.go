@@ -53,7 +53,7 @@ func (d *distances) of(network render.Roaming) (far render.Separation, known boo
 	defer cancel()
 	err := ctx.Err()
 	if err == nil && d.positions == nil {
-		d.positions, err = compile.Positions(ctx, d.spec, d.open)
+		d.positions, err = compile.Positions(ctx, d.spec, compile.Served(d.open))
 	}
 	if err == nil {
 		far, err = network.Separation(ctx, d.positions)
@@ -146,7 +146,7 @@ func (d *document) compile(ctx context.Context, s *v1alpha1.Scenario, contents c
 	if s.Spec.Compiled != "" || len(files) == 0 {
 		return unread
 	}
-	result, err := compile.Compile(ctx, s.Spec, contents.open, io.Discard)
+	result, err := compile.Compile(ctx, s.Spec, compile.Served(contents.open), io.Discard)
 	if err != nil {
 		return compiled{findings: []Finding{d.uncompiled(ctx, err)}}
 	}

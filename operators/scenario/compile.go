@@ -23,12 +23,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-const (
-	// maxUnpackedBytes limits all sources of a scenario together, because the shared operator holds them in memory.
-	maxUnpackedBytes = 256 << 20
-	// maxCompileTime is the maximum time of a compilation.
-	maxCompileTime = 15 * time.Minute
-)
+// maxCompileTime is the maximum time of a compilation.
+const maxCompileTime = 15 * time.Minute
 
 // compileResult is the result of a compilation.
 type compileResult struct {
@@ -77,6 +73,7 @@ func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha
 		known   *problem
 		full    *fullError
 		syntax  *scenario.SyntaxError
+		large   *compile.TooLargeError
 	)
 	reason := ReasonInvalid
 	switch {
@@ -90,6 +87,8 @@ func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha
 		reason, err = ReasonTooLarge, fmt.Errorf("compiling takes more than %s: compile it with \"vignette scenario push\"", maxCompileTime)
 	case errors.As(err, &known):
 		reason = known.reason
+	case errors.As(err, &large):
+		reason = ReasonTooLarge
 	case errors.As(err, &syntax):
 		reason = ReasonMalformed
 	}
@@ -109,8 +108,9 @@ func (r *Reconciler) compileToFile(ctx context.Context, namespace string, spec v
 	if spec.Compiled != "" {
 		return r.fetch(ctx, namespace, spec.Compiled, file)
 	}
-	sources := &sources{live: r.Live, namespace: namespace, limit: maxUnpackedBytes}
-	result, err := compile.Compile(ctx, spec, func(s v1alpha1.ScenarioSource) ([]byte, error) { return sources.open(ctx, s) }, file)
+	sources := &sources{live: r.Live, namespace: namespace}
+	open := func(s v1alpha1.ScenarioSource) ([]byte, error) { return sources.open(ctx, s) }
+	result, err := compile.Compile(ctx, spec, compile.Served(open), file)
 	if err != nil {
 		return compileResult{}, err
 	}
@@ -186,10 +186,7 @@ func (r *Reconciler) fetch(ctx context.Context, namespace, digest string, file *
 type sources struct {
 	live      client.Reader
 	namespace string
-	// limit is the remaining number of unpacked bytes.
-	limit    int64
-	last     *corev1.ConfigMap
-	unpacked int64
+	last      *corev1.ConfigMap
 }
 
 // open returns the content of a file without unpacking it.
@@ -212,17 +209,5 @@ func (s *sources) open(ctx context.Context, file v1alpha1.ScenarioSource) ([]byt
 	if !found {
 		return nil, &problem{ReasonKeyNotFound, fmt.Errorf("ConfigMap %q has no key %q", file.ConfigMap, file.Key)}
 	}
-	return content, s.count(file, content)
-}
-
-// count counts the unpacked size of a file. It ignores errors of unpacking, which the compiler reports.
-func (s *sources) count(file v1alpha1.ScenarioSource, content []byte) error {
-	size := int64(0)
-	if r, err := compile.Unpack(file.Key, content); err == nil {
-		size, _ = io.Copy(io.Discard, io.LimitReader(r, s.limit+1))
-	}
-	if s.unpacked += size; s.unpacked > s.limit {
-		return &problem{ReasonTooLarge, fmt.Errorf("with it the sources have more than %d MiB: compile them with \"vignette scenario push\"", s.limit>>20)}
-	}
-	return nil
+	return content, nil
 }

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	runs "vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -224,12 +225,10 @@ func TestAScenarioIsCompiledAndItsErrorsAreNamed(t *testing.T) {
 }
 
 func TestTooLargeSourcesAreRefusedBeforeTheyAreUnpacked(t *testing.T) {
-	bomb := packed(t, io.LimitReader(zeros{}, 1<<20+1))
-	s := &sources{live: fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(bomb).Build(), namespace: "team", limit: 1 << 20}
-	_, err := s.open(t.Context(), v1alpha1.ScenarioSource{ConfigMap: "data", Key: "run.eel.gz"})
-	var found *problem
-	if !errors.As(err, &found) || found.reason != ReasonTooLarge || !strings.Contains(err.Error(), "vignette scenario push") {
-		t.Errorf("a megabyte and one byte: %v", err)
+	bomb := packed(t, io.LimitReader(zeros{}, compile.MaxServedBytes+1))
+	got := readyOf(newTestBed(t, eelFrom("run.eel.gz"), bomb).settle())
+	if got.Reason != ReasonTooLarge || !strings.Contains(got.Message, "vignette scenario push") {
+		t.Errorf("256 MiB and one byte: Ready %+v", got)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -86,7 +85,7 @@ type PreviewQuery struct {
 const (
 	// MaxPreviewBytes of the objects.
 	MaxPreviewBytes = 8 << 20
-	// maxSourceBytes of one unpacked file, and maxCompiledBytes of the compiled scenario, which are in memory.
+	// maxSourceBytes of all unpacked files, and maxCompiledBytes of the compiled scenario, which are in memory.
 	maxSourceBytes, maxCompiledBytes = 64 << 20, 64 << 20
 	// maxPreviewPairs is the most pairs of platforms times seconds of a movement that is generated: 100 platforms for an hour.
 	maxPreviewPairs = 20_000_000
@@ -121,7 +120,7 @@ func (m *Maps) Preview(ctx context.Context, text []byte, query PreviewQuery) (*S
 	defer done()
 	limited, cancel := context.WithTimeout(ctx, m.PreviewTime)
 	defer cancel()
-	p := previewer{ctx: limited, maps: m, spec: object.Spec, open: limitedSources(open), query: query}
+	p := previewer{ctx: limited, maps: m, spec: object.Spec, open: open, query: query}
 	made, err := p.preview()
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -161,25 +160,6 @@ func checkPreviewSize(spec *v1alpha1.ScenarioSpec) error {
 			platforms, s.Duration, pairs, maxPreviewPairs)
 	}
 	return nil
-}
-
-// limitedSources refuses files that would fill the memory when unpacked.
-func limitedSources(open compile.Open) compile.Open {
-	return func(source v1alpha1.ScenarioSource) ([]byte, error) {
-		packed, err := open(source)
-		if err != nil {
-			return nil, err
-		}
-		unpacked, err := compile.Unpack(source.Key, packed)
-		if err != nil {
-			return nil, err
-		}
-		size, err := io.Copy(io.Discard, io.LimitReader(unpacked, maxSourceBytes+1))
-		if err == nil && size > maxSourceBytes {
-			err = fmt.Errorf("it has more than %d MiB when unpacked: vignette scenario inspect reads larger ones", maxSourceBytes>>20)
-		}
-		return packed, err
-	}
 }
 
 // limitedBuffer refuses more than maxCompiledBytes.
@@ -234,7 +214,8 @@ func (p *previewer) prepared() (*compile.Prepared, error) {
 		return kept, nil
 	}
 	var out limitedBuffer
-	made, err := compile.Prepare(p.ctx, p.spec, p.open, &out)
+	limited := compile.Limited(p.open, maxSourceBytes, "vignette scenario inspect reads larger ones")
+	made, err := compile.Prepare(p.ctx, p.spec, limited, &out)
 	if err != nil {
 		return nil, err
 	}

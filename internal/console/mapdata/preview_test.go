@@ -1,7 +1,10 @@
 package mapdata
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -84,6 +87,19 @@ func TestABadScenarioIsRefusedInTheWordsOfItsCompilation(t *testing.T) {
 				t.Errorf("%v; want %d with %q", err, c.status, c.want)
 			}
 		})
+	}
+}
+
+func TestAPreviewDoesNotUnpackMoreThanItsMemory(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, _ = z.Write(make([]byte, maxSourceBytes/2+1))
+	_ = z.Close()
+	scenario, _, _ := strings.Cut(movingPair, "---\n")
+	text := strings.Replace(scenario, "source: {configMap: files, key: pair.csv}", "sources: [{configMap: files, key: a.gz}, {configMap: files, key: a.gz}]", 1) +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: files, namespace: team-nor}\nbinaryData: {a.gz: " + base64.StdEncoding.EncodeToString(packed.Bytes()) + "}\n"
+	if _, err := New().Preview(t.Context(), []byte(text), PreviewQuery{}); err == nil || !strings.Contains(err.Error(), "more than 64 MiB when unpacked: vignette scenario inspect reads larger ones") {
+		t.Errorf("%v", err)
 	}
 }
 
