@@ -113,8 +113,11 @@ func (b *Builder) TakeSpans() map[int]Span {
 	return spans
 }
 
-// Velocity sets a platform's velocity from t on.
+// Velocity sets a platform's velocity from t on. Its azimuth counts from 0 to 360 degrees, as in reports of positions.
 func (b *Builder) Velocity(t time.Duration, platform int, v geo.Velocity) error {
+	if v.Azimuth = math.Mod(v.Azimuth, 360); v.Azimuth < 0 {
+		v.Azimuth += 360
+	}
 	return b.platformEvent(t, velocity, platform, v.Azimuth, v.Elevation, v.Speed)
 }
 

@@ -160,3 +160,14 @@ func TestMovementsThatTakeTooMuchAreRefused(t *testing.T) {
 		t.Errorf("%v; want %v", err, scenario.ErrTooManyPositions)
 	}
 }
+
+func TestAnAzimuthIsFrom0To360(t *testing.T) {
+	for given, want := range map[float64]float64{-90: 270, 450: 90, 360: 0, 0: 0, 359.5: 359.5} {
+		file, _ := compiled(t, scenario.Options{}, func(b *scenario.Builder) {
+			must(t, errors.Join(b.Position(0, 1, geo.Position{}), b.Velocity(0, 1, geo.Velocity{Azimuth: given, Speed: 5})))
+		})
+		if v := velocityAt(t, open(t, file), 0); v.Azimuth != want {
+			t.Errorf("azimuth %g is %g; want %g", given, v.Azimuth, want)
+		}
+	}
+}
