@@ -32,7 +32,7 @@ type Options struct {
 }
 
 // Builder compiles a scenario from events, in bounded memory. A later event replaces an earlier one for the same value and time.
-// Times before 0 count as 0, so that EMANE's initial conditions apply from the start. The order of
+// Of times before 0 the last one holds at 0, so that EMANE's initial conditions apply from the start. The order of
 // other events does not change the output's bytes. A Builder is for one goroutine.
 type Builder struct {
 	options Options
@@ -246,10 +246,11 @@ func (b *Builder) event(t time.Duration, c class, from, to uint16, values *[maxW
 	if err := b.ended(); err != nil {
 		return err
 	}
+	before := t
 	t = max(t, 0)
 	if b.unsorted != nil {
 		b.last = max(b.last, t)
-		return b.unsorted.add(event{at: int64(t), class: c, from: from, to: to, values: *values})
+		return b.unsorted.add(event{at: int64(before), class: c, from: from, to: to, values: *values})
 	}
 	if t < b.last && int64(t) < b.moments.at {
 		return fmt.Errorf("event at %g s comes after one at %g s: this builder was promised sorted events", t.Seconds(), time.Duration(b.moments.at).Seconds())
@@ -296,7 +297,7 @@ func (b *Builder) addSorted(e *event) error {
 	if err := b.ended(); err != nil {
 		return err
 	}
-	return b.moments.add(e.at, e.class, e.from, e.to, &e.values)
+	return b.moments.add(max(e.at, 0), e.class, e.from, e.to, &e.values)
 }
 
 // contextWriter writes until its context ends.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -40,6 +41,21 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestOfTimesBefore0TheLastOneHolds(t *testing.T) {
+	for name, options := range map[string]scenario.Options{"in memory": {}, "in a file": scenario.InMemory(1)} {
+		file, _ := compiled(t, options, func(b *scenario.Builder) {
+			for _, at := range []time.Duration{-5, math.MinInt64, -9} {
+				must(t, b.Pathloss(at*time.Nanosecond, 1, 2, 60-float64(max(at, -50))))
+			}
+		})
+		c := open(t, file).NewCursor()
+		must(t, c.Seek(0))
+		if dB, _ := c.Pathloss(0, 1); dB != 65 {
+			t.Errorf("%s: %v dB; want the 65 dB of the last time", name, dB)
+		}
 	}
 }
 

@@ -102,10 +102,10 @@ func (p *parser) sentence(line []byte) error {
 	return nil
 }
 
-// parseTime parses seconds. EMANE's tools write -Inf for initial conditions.
+// parseTime parses seconds. EMANE's tools write -Inf for initial conditions, which come before all other times.
 func parseTime(text []byte) (time.Duration, error) {
 	if v, err := strconv.ParseFloat(string(text), 64); err == nil && math.IsInf(v, -1) {
-		return 0, nil
+		return math.MinInt64, nil
 	}
 	return reading.Seconds(text)
 }

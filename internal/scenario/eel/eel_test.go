@@ -187,3 +187,14 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(everything))
 	readertest.Fuzz(f, read)
 }
+
+func TestOfTimesBefore0TheLastOneHoldsWhereverItStands(t *testing.T) {
+	const lines = "0 nem:1 location gps 50,7,0\n-Inf nem:1 location gps 51,7,0\n-5 nem:2 location gps 52,7,0\n-9 nem:2 location gps 53,7,0\n-Inf nem:2 location gps 54,7,0\n"
+	s, _ := readertest.Compile(t, lines, read)
+	c := readertest.At(t, s, 0)
+	for i, want := range []float64{50, 52} {
+		if p, _ := c.Position(i); p.Latitude != want {
+			t.Errorf("platform %d is at latitude %v; want %v", i+1, p.Latitude, want)
+		}
+	}
+}
