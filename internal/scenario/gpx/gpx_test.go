@@ -196,6 +196,7 @@ func TestFilesThatAreNoTracksAreRefused(t *testing.T) {
 		"a time that goes back":    {strings.Replace(twoTracks, "12:00:10Z", "11:00:10Z", 1), 7, "want points in the order of their times"},
 		"another XML":              {`<?xml version="1.1"?><gpx/>`, 1, `the file is of another version of XML: want version="1.0"`},
 		"an element that is open":  {strings.Replace(twoTracks, "</trkseg><trkseg>", "</trk>", 1), 8, "the file is not well-formed XML: element <trkseg> closed by </trk>"},
+		"parts at one time":        {strings.Replace(twoTracks, "2026-01-31T12:00:20Z", "2026-01-31T12:00:05Z", 1), 9, "this part of the track begins at 5s, before the end of another at 10s, in line 7: want parts that follow each other"},
 		"a track of 30 years":      {strings.Replace(twoTracks, "2026-01-31T12:00:20Z", "2056-01-31T12:00:20Z", 1), 9, "want at most a year"},
 	} {
 		t.Run(name, func(t *testing.T) {

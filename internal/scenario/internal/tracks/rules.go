@@ -292,10 +292,17 @@ func (p *putter) putTrack(s *stepper, t *placed) error {
 	if err := p.builder.Ended(); err != nil {
 		return err
 	}
-	for _, segment := range t.Segments {
+	slices.SortStableFunc(t.Segments, func(a, b []Point) int { return cmp.Compare(a[0].At, b[0].At) })
+	for n, segment := range t.Segments {
 		for i := range segment {
 			if err := p.move(t, &segment[i]); err != nil {
 				return err
+			}
+		}
+		if n > 0 {
+			if end := t.Segments[n-1][len(t.Segments[n-1])-1]; segment[0].At < end.At {
+				return t.source.errorf(segment[0].Line, "this part of the track begins at %s, before the end of another at %s, in line %d: want parts that follow each other, or tracks of their own",
+					segment[0].At, end.At, end.Line)
 			}
 		}
 		if !t.Ordered {
