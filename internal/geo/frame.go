@@ -17,9 +17,6 @@ func NewFrame(origin Position) Frame {
 	return f
 }
 
-// Origin of the frame.
-func (f Frame) Origin() Position { return f.origin }
-
 // ENU returns a position's coordinates in the frame. They are those of the plane that touches the ellipsoid
 // at the origin: a place on the ground 10 km away is 8 m below it.
 func (f Frame) ENU(p Position) Vector { return f.ENUOf(p.ECEF()) }
