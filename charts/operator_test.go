@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -89,7 +90,9 @@ func TestOneOperatorMayFollowSeveral(t *testing.T) {
 	}
 }
 
-func TestTheOperatorHasTheRightsThatItsCodeNeeds(t *testing.T) {
+// rightsOfTheOperator are those that the chart gives.
+func rightsOfTheOperator(t *testing.T) map[string]bool {
+	t.Helper()
 	given := map[string]bool{}
 	for document := range strings.SplitSeq(render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/operator.yaml"), "\n---\n") {
 		var role rbacv1.ClusterRole
@@ -100,6 +103,42 @@ func TestTheOperatorHasTheRightsThatItsCodeNeeds(t *testing.T) {
 			addRights(given, rule)
 		}
 	}
+	return given
+}
+
+// TestTheOperatorBlocksOnlyDeletionsThatItMay: clusters with OwnerReferencesPermissionEnforcement, such as OpenShift, refuse other objects.
+func TestTheOperatorBlocksOnlyDeletionsThatItMay(t *testing.T) {
+	files, err := filepath.Glob("../internal/core/render/testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, owners := rightsOfTheOperator(t), map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(text), "---\n") {
+			var object metav1.PartialObjectMetadata
+			if yaml.Unmarshal([]byte(document), &object) != nil {
+				continue // it is no object
+			}
+			for _, owner := range object.OwnerReferences {
+				owners[owner.Kind] = true
+				resource, group := strings.ToLower(owner.Kind)+"s", strings.Split(owner.APIVersion, "/")[0]
+				if right := "update " + resource + "/finalizers." + group; owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion && !given[right] {
+					t.Errorf("%s: %s blocks the deletion of a %s, and the chart does not give %q", filepath.Base(file), object.Kind, owner.Kind, right)
+				}
+			}
+		}
+	}
+	if !owners["Experiment"] || !owners["RadioNetwork"] {
+		t.Errorf("the golden files have the owners %v", owners)
+	}
+}
+
+func TestTheOperatorHasTheRightsThatItsCodeNeeds(t *testing.T) {
+	given := rightsOfTheOperator(t)
 	needed := rightsOfTheCode(t)
 	for _, right := range slices.Sorted(maps.Keys(given)) {
 		if !needed[right] {

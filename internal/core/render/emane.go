@@ -49,8 +49,9 @@ const emaneFilesLimit = 1 << 20
 // those of the network whose pods are on the host. antennas are nil if no member has an antenna profile.
 func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member, antennas *emane.Antennas, options Options) (*corev1.Pod, *corev1.ConfigMap, error) {
 	name := EMANEPodName(network.Name, host)
-	meta := metav1.ObjectMeta{Name: name, Namespace: network.Namespace, Labels: network.Labels,
-		OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(network, v1alpha1.GroupVersion.WithKind("RadioNetwork"))}}
+	owner := *metav1.NewControllerRef(network, v1alpha1.GroupVersion.WithKind("RadioNetwork"))
+	owner.BlockOwnerDeletion = nil // it would need permission for the network's finalizers
+	meta := metav1.ObjectMeta{Name: name, Namespace: network.Namespace, Labels: network.Labels, OwnerReferences: []metav1.OwnerReference{owner}}
 	files := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta, Data: map[string]string{}, Immutable: ptr.To(true)}
 	var items []corev1.KeyToPath
 	var nems []string
