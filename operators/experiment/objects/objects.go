@@ -10,8 +10,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/scope"
@@ -103,6 +105,31 @@ func (o *Objects) Attachments(ctx context.Context, s *scope.Scope) ([]nadv1.Netw
 		}
 	}
 	return owned, err
+}
+
+// Create creates an object. For one that exists the error is AlreadyExists, even where its quota is used up: an API server checks
+// that first.
+func (o *Objects) Create(ctx context.Context, object client.Object) error {
+	err := o.Client.Create(ctx, object)
+	if !IsQuotaRefusal(err) {
+		return err
+	}
+	if found, _ := o.Exists(ctx, object); found {
+		return apierrors.NewAlreadyExists(schema.GroupResource{}, object.GetName())
+	}
+	return err
+}
+
+// Exists reports whether there is an object of this kind and name. It reads only metadata, so never a Secret's content.
+func (o *Objects) Exists(ctx context.Context, object client.Object) (bool, error) {
+	kind, err := apiutil.GVKForObject(object, o.Client.Scheme())
+	if err != nil {
+		return false, err
+	}
+	found := &metav1.PartialObjectMetadata{}
+	found.SetGroupVersionKind(kind)
+	err = o.Live.Get(ctx, client.ObjectKeyFromObject(object), found)
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // Delete deletes exactly the object that was read, unless it is being deleted already.

@@ -128,7 +128,7 @@ func (p *Provisioner) releaseVMs(ctx context.Context, s *scope.Scope) (bool, err
 		if err != nil || s.JustFailed {
 			return true, err
 		}
-		switch err := p.Objects.Client.Create(ctx, secret); {
+		switch err := p.Objects.Create(ctx, secret); {
 		case err == nil || apierrors.IsAlreadyExists(err): // no other machine has a Secret of this name
 			p.guests.noteSecret(launcher.UID)
 		case objects.IsQuotaRefusal(err):

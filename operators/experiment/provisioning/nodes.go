@@ -28,7 +28,7 @@ func (p *Provisioner) ensureAttachments(ctx context.Context, s *scope.Scope) (bo
 		existing := want.DeepCopy()
 		err := p.Objects.Client.Get(ctx, client.ObjectKeyFromObject(want), existing)
 		if apierrors.IsNotFound(err) {
-			err = p.Objects.Client.Create(ctx, want)
+			err = p.Objects.Create(ctx, want)
 		}
 		if apierrors.IsAlreadyExists(err) { // the cache is behind
 			err = p.Objects.Live.Get(ctx, client.ObjectKeyFromObject(want), existing)
@@ -67,7 +67,7 @@ func (p *Provisioner) resolveServer(ctx context.Context, s *scope.Scope) (bool, 
 func (p *Provisioner) ensurePods(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, want := range missingPods(s) {
 		node := want.Labels[v1alpha1.LabelNode]
-		err := p.Objects.Client.Create(ctx, want)
+		err := p.Objects.Create(ctx, want)
 		switch {
 		case err == nil:
 			s.Pods[node] = want

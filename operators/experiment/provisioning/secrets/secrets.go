@@ -5,7 +5,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/core/credentials"
@@ -19,8 +18,8 @@ type Secrets struct {
 	Objects *objects.Objects
 }
 
-// Ensure creates the certificates and the password of the experiment's brokers, once and before the first pod. The
-// operator cannot read Secrets. An existing one must be its own, because the name contains the experiment's UID.
+// Ensure creates the certificates and the password of the experiment's brokers, once and before the first pod. An existing
+// Secret must be its own, because the name contains the experiment's UID.
 func (k *Secrets) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
 	hosts, addresses := render.SecuredBrokers(s.Topology)
 	if len(hosts) == 0 || len(s.Pods) == len(s.Topology.Nodes) {
@@ -36,7 +35,7 @@ func (k *Secrets) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
 			return stop, err
 		}
 	}
-	err = k.Objects.Client.Create(ctx, brokers)
+	err = k.Objects.Create(ctx, brokers)
 	return k.handle(s, client.IgnoreAlreadyExists(err))
 }
 
@@ -46,7 +45,7 @@ func (k *Secrets) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
 func (k *Secrets) ensureForClients(ctx context.Context, s *scope.Scope, brokers *corev1.Secret, files map[string][]byte) (stop bool, err error) {
 	for n := 0; ; n++ {
 		next := render.ClientSecret(s.Experiment, n, files)
-		found, err := k.exists(ctx, next)
+		found, err := k.Objects.Exists(ctx, next)
 		if err != nil {
 			return k.handle(s, err)
 		}
@@ -54,7 +53,7 @@ func (k *Secrets) ensureForClients(ctx context.Context, s *scope.Scope, brokers 
 			s.ClientSecurity = next.Name
 			continue
 		}
-		done, err := k.exists(ctx, brokers)
+		done, err := k.Objects.Exists(ctx, brokers)
 		switch {
 		case err != nil:
 		case !done:
@@ -66,12 +65,6 @@ func (k *Secrets) ensureForClients(ctx context.Context, s *scope.Scope, brokers 
 	}
 }
 
-// exists reports whether a Secret exists. The operator cannot read Secrets, so it tries to create one without effect.
-func (k *Secrets) exists(ctx context.Context, secret *corev1.Secret) (bool, error) {
-	err := k.Objects.Client.Create(ctx, secret.DeepCopy(), client.DryRunAll)
-	return apierrors.IsAlreadyExists(err), client.IgnoreAlreadyExists(err)
-}
-
 // Check fails an experiment whose brokers' Secret was deleted. A new one would have another password than that of
 // the nodes that have started.
 func (k *Secrets) Check(ctx context.Context, s *scope.Scope) {
@@ -79,7 +72,7 @@ func (k *Secrets) Check(ctx context.Context, s *scope.Scope) {
 		return
 	}
 	secret := render.Secret(s.Experiment, nil)
-	if found, err := k.exists(ctx, secret); err == nil && !found {
+	if found, err := k.Objects.Exists(ctx, secret); err == nil && !found {
 		s.Fail(scope.ReasonReferenceLost, "Secret %s, with certificates and passwords of brokers, was deleted while the nodes started: create the experiment again", secret.Name)
 	}
 }
