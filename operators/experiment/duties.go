@@ -76,8 +76,8 @@ func (d *duties) stages(s *scope.Scope) []stage {
 		return []stage{d.cleaner.Finalize}
 	}
 	return []stage{
-		d.references.Compile, d.live.Sync, d.references.Resolve,
-		d.admitter.Accept, d.cleaner.DeleteLeftovers, d.admitter.Admit, d.admitter.CheckEviction,
+		d.references.Compile, d.live.Sync, d.cleaner.DeleteLeftovers, d.references.Resolve,
+		d.admitter.Accept, d.admitter.Admit, d.admitter.CheckEviction,
 		d.provisioner.Provision, d.admitter.TakeBack,
 		d.runner.Drive,
 		d.collector.Collect, d.collector.ArchiveLogs,

@@ -152,3 +152,51 @@ func TestTheReportOfAnEarlierPodsAgentDoesNotCount(t *testing.T) {
 	w.noAgents, w.noKubelet = false, false
 	w.untilPhase(v1alpha1.PhaseRunning)
 }
+
+// takenBack takes an experiment back whose nodes a busy host has not started. They are not deleted yet.
+func (w *world) takenBack() {
+	w.t.Helper()
+	w.noRadiod = true
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.settle()
+	pod := w.pod("veh-1")
+	pod.Status.Phase = corev1.PodFailed
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "tracker", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 128, Reason: "StartError", Message: "namespace path: lstat /proc/0/ns/ipc: no such file or directory"}}}}
+	w.must(w.api.Status().Update(w.t.Context(), pod))
+	w.untilPhase(v1alpha1.PhaseQueued)
+	if len(w.objects()) == 0 {
+		w.t.Fatal("nothing is left of the start")
+	}
+	w.noRadiod = false
+}
+
+func TestWhatIsLeftOfAStartGoesAlsoIfTheExperimentIsNotAcceptedAnyMore(t *testing.T) {
+	w := newWorld(t)
+	w.takenBack()
+	closed := team(w.key.Namespace)
+	closed.Labels = nil
+	w.must(w.api.Update(t.Context(), closed))
+	w.until("not accepted", notAccepted)
+	if left := w.objects(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+	w.must(w.api.Update(t.Context(), team(w.key.Namespace)))
+	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestAnExperimentThatStartsAgainTakesTheScenarioAsItIsThen(t *testing.T) {
+	w := emaneWorld(t)
+	w.aimed(1)
+	w.takenBack()
+	var changed v1alpha1.Scenario
+	w.must(w.api.Get(t.Context(), client.ObjectKey{Namespace: w.key.Namespace, Name: "aimed"}, &changed))
+	text := w.server.scenarios[changed.Status.Digest]
+	changed.Status.Digest = "sha256:" + strings.Repeat("a", 64)
+	w.server.scenarios[changed.Status.Digest] = text
+	w.must(w.api.Status().Update(t.Context(), &changed))
+	w.untilPhase(v1alpha1.PhaseRunning)
+	if has := w.emaneNetwork().Spec.Scenario; has != changed.Status.Digest {
+		t.Errorf("the radios have scenario %s, want %s", has, changed.Status.Digest)
+	}
+}

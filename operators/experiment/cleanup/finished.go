@@ -118,9 +118,10 @@ func (c *Cleaner) deleteEMANE(ctx context.Context, s *scope.Scope, networks []v1
 // slowDeletion is the time after which a queued experiment says what it waits for, such as pods on a host that is away.
 const slowDeletion = 30 * time.Second
 
-// DeleteLeftovers deletes what is left from Provisioning, which put the experiment back into the queue.
+// DeleteLeftovers deletes what is left from Provisioning, which put the experiment back into the queue. It comes before references
+// are resolved, as those of a next start may differ. A stop does not wait for it.
 func (c *Cleaner) DeleteLeftovers(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.Phase() != v1alpha1.PhaseQueued || s.Failure() != nil {
+	if s.Phase() != v1alpha1.PhaseQueued || s.Failure() != nil || s.Experiment.Spec.Stop {
 		return false, nil
 	}
 	left, err := c.deleteChildren(ctx, s)
