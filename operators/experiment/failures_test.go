@@ -141,7 +141,11 @@ func TestAStepWhosePodCannotStartIsReportedAndEnds(t *testing.T) {
 		t.Error("the workflow is ended before the registry had time to come back")
 	}
 	w.clock.Step(collection.StepPodTimeout)
-	w.until("terminated", func(*v1alpha1.Experiment) bool { return w.shutdown() == "Terminate" })
+	w.killAfter, w.onDeath = len(w.writes)+1, w.restart // the next operator does not know why the workflow ended
+	e := w.until("terminated", func(*v1alpha1.Experiment) bool { return w.shutdown() == "Terminate" })
+	if !meta.IsStatusConditionTrue(e.Status.Conditions, scope.ConditionFailure) {
+		t.Error("the workflow is ended before the reason is written")
+	}
 	u = w.workflow()
 	w.must(unstructured.SetNestedField(u.Object, argo.Failed, "status", "phase"))
 	w.must(w.api.Update(t.Context(), u))

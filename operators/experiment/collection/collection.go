@@ -79,7 +79,9 @@ func (c *Collector) checkStepPod(ctx context.Context, s *scope.Scope, workflow *
 	why := fmt.Sprintf("the pod of step %s has not started: %s", pending.Name, pending.Message)
 	reason, _, _ := strings.Cut(pending.Message, ":")
 	if permanent := nodes.CannotStart(reason); permanent && waits > StepPodTimeout {
-		s.Fail(scope.ReasonWorkflowFailed, "%s", why)
+		if s.Fail(scope.ReasonWorkflowFailed, "%s", why); s.JustFailed {
+			return nil // the reason must be written before the workflow has another
+		}
 		return c.Workflows.Terminate(ctx, workflow)
 	}
 	if s.Failure() == nil {
