@@ -368,7 +368,7 @@ func queueOf(s State) []Queued {
 			entry.ExpectedStart = &start
 		}
 		for _, kind := range []string{v1alpha1.ConditionAdmitted, v1alpha1.ConditionAccepted} { // a missing acceptance matters more
-			if c := meta.FindStatusCondition(e.Status.Conditions, kind); c != nil && c.Status == "False" {
+			if c := meta.FindStatusCondition(e.Status.Conditions, kind); c != nil && c.Status != "True" {
 				entry.Reason, entry.Message = c.Reason, c.Message
 			}
 		}

@@ -123,6 +123,16 @@ func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {
 	golden.Check(t, "capacity.json", string(text)+"\n")
 }
 
+func TestCapacitySaysWhichScenarioAnExperimentWaitsFor(t *testing.T) {
+	s := busy()
+	s.Experiments = s.Experiments[:1]
+	const why = "waiting until scenario hills is ready: its sources are being read"
+	s.Experiments[0].Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionUnknown, Reason: "ScenarioNotReady", Message: why}}
+	if text := capacityText(capacity.Of(s), noon); !strings.Contains(text, why) {
+		t.Errorf("%s\nwant %q in it", text, why)
+	}
+}
+
 func TestCapacityNamesWhatMayNotBeRead(t *testing.T) {
 	s := busy()
 	s.Nodes, s.Pods = nil, nil

@@ -237,6 +237,31 @@ func TestAServerThatIsAwayRefusesNoExperiment(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseRunning)
 }
 
+func TestAnExperimentWhoseScenarioIsStillBeingCompiledIsNotRefused(t *testing.T) {
+	compiling := []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionUnknown, Reason: "Compiling", Message: "its sources are being read", LastTransitionTime: metav1.Now()}}
+	for why, conditions := range map[string][]metav1.Condition{"it has not been compiled yet": nil, "its sources are being read": compiling} {
+		w := emaneWorld(t)
+		w.aimed(1)
+		var compiled v1alpha1.Scenario
+		w.must(w.api.Get(t.Context(), types.NamespacedName{Namespace: w.key.Namespace, Name: "aimed"}, &compiled))
+		pending := compiled.DeepCopy()
+		pending.Status = v1alpha1.ScenarioStatus{Conditions: conditions}
+		w.must(w.api.Status().Update(t.Context(), pending))
+		w.settle()
+		status := w.experiment().Status
+		accepted := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAccepted)
+		if want := "waiting until scenario aimed is ready: " + why; status.Message != want || accepted.Status != metav1.ConditionUnknown || accepted.Reason != scope.ReasonScenarioNotReady {
+			t.Errorf("message %q, %+v; want that it waits, with %q", status.Message, accepted, want)
+		}
+		if meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionStalled) {
+			t.Errorf("%s: it is stalled, though nobody has to change anything", why)
+		}
+		pending.Status = compiled.Status
+		w.must(w.api.Status().Update(t.Context(), pending))
+		w.untilPhase(v1alpha1.PhaseRunning)
+	}
+}
+
 func TestStartingNodesWaitWhileTheirScenarioIsCompiledAgain(t *testing.T) {
 	for name, changed := range map[string]bool{"with the same result": false, "with another result": true} {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,8 @@ const (
 	ReasonOpenNotAllowed    = "ManagementNetworkNotAllowed"
 	ReasonKeyNotFound       = "KeyNotFound"
 	ReasonScenarioNotFound  = "ScenarioNotFound"
-	ReasonScenarioNotReady  = "ScenarioNotReady"
+	// ReasonScenarioNotReady means that a scenario is wrong. Accepted is unknown while it is still being compiled.
+	ReasonScenarioNotReady = "ScenarioNotReady"
 	// ReasonScenarioUnavailable means that the server does not give the scenario now. Accepted is then unknown.
 	ReasonScenarioUnavailable = "ScenarioUnavailable"
 	ReasonSubnetOverlap       = "SubnetOverlap"

@@ -59,7 +59,9 @@ func (r *Resolver) measureDistances(ctx context.Context, s *scope.Scope) (wait b
 			return false
 		}
 		log.FromContext(ctx).Info("the distances in a scenario are not known yet; trying again", "scenario", s.Scenario.Name, "error", err.Error())
-		waitForPositions(s)
+		// The message is always the same, because each change of the status makes a reconciliation.
+		waitForScenario(s, scope.ReasonScenarioUnavailable, fmt.Sprintf("waiting until the server has given the positions of scenario %s", s.Scenario.Name))
+		s.RequeueAfter(positionsRetry)
 		return true
 	default:
 		s.AddFinding(scope.ReasonScenarioNotReady, field.Invalid(field.NewPath("spec", "scenario", "ref"), s.Scenario.Name, fmt.Sprintf("its positions cannot be read from the server: %v", err)))
@@ -67,17 +69,15 @@ func (r *Resolver) measureDistances(ctx context.Context, s *scope.Scope) (wait b
 	return false
 }
 
-// waitForPositions keeps an experiment queued, and does not refuse it. Its message is always the same, because each change
-// of the status makes a reconciliation.
-func waitForPositions(s *scope.Scope) {
+// waitForScenario keeps an experiment queued, and does not refuse it, as nobody has to change anything.
+func waitForScenario(s *scope.Scope, reason, message string) {
 	status := &s.Experiment.Status
 	if status.Phase == "" {
 		status.Phase = v1alpha1.PhaseQueued
 		s.NormalEvent(string(v1alpha1.PhaseQueued), "waiting to be admitted")
 	}
-	status.Message = fmt.Sprintf("waiting until the server has given the positions of scenario %s", s.Scenario.Name)
-	s.SetCondition(v1alpha1.ConditionAccepted, metav1.ConditionUnknown, scope.ReasonScenarioUnavailable, status.Message)
-	s.RequeueAfter(positionsRetry)
+	status.Message = message
+	s.SetCondition(v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, message)
 }
 
 // of returns the greatest distances of networks in a scenario by the networks' names, or errMeasuring.

@@ -70,7 +70,7 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err := errors.Join(r.checkSecretsAndClaims(ctx, s), r.checkOpenManagement(ctx, s)); err != nil {
 		return true, err
 	}
-	if err := r.resolveScenario(ctx, s); err != nil {
+	if wait, err := r.resolveScenario(ctx, s); wait || err != nil {
 		return true, err
 	}
 	if r.measureDistances(ctx, s) {
@@ -85,35 +85,38 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 	return false, nil
 }
 
-// resolveScenario reads the experiment's compiled scenario.
-func (r *Resolver) resolveScenario(ctx context.Context, s *scope.Scope) error {
+// resolveScenario reads the experiment's compiled scenario. It returns true if the experiment must wait until it is compiled.
+func (r *Resolver) resolveScenario(ctx context.Context, s *scope.Scope) (wait bool, err error) {
 	reference := s.Experiment.Spec.Scenario
 	if reference == nil {
-		return nil
+		return false, nil
 	}
 	path := field.NewPath("spec", "scenario", "ref")
 	var scenario v1alpha1.Scenario
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.Experiment.Namespace, Name: reference.Ref}, &scenario)
+	err = r.Client.Get(ctx, client.ObjectKey{Namespace: s.Experiment.Namespace, Name: reference.Ref}, &scenario)
 	if apierrors.IsNotFound(err) {
 		s.AddFinding(scope.ReasonScenarioNotFound, field.NotFound(path, reference.Ref))
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	why, passes := whyNotReady(&scenario)
-	if passes && s.Phase() == v1alpha1.PhaseProvisioning {
-		return nil // the provisioner waits for it
-	}
-	if why != "" {
+	switch {
+	case passes && s.Phase() == v1alpha1.PhaseProvisioning:
+		return false, nil // the provisioner waits for it
+	case passes && len(s.Findings) == 0 && !s.Experiment.Spec.Stop:
+		waitForScenario(s, scope.ReasonScenarioNotReady, fmt.Sprintf("waiting until scenario %s is ready: %s", reference.Ref, why))
+		return true, nil
+	case why != "":
 		s.AddFinding(scope.ReasonScenarioNotReady, field.Invalid(path, reference.Ref, "the scenario is not ready: "+why))
-		return nil
+		return false, nil
 	}
 	s.Scenario = &render.Scenario{Name: reference.Ref, Digest: scenario.Status.Digest, Synthetic: scenario.Spec.Format == v1alpha1.ScenarioSynthetic, Frequency: scenario.Spec.PathlossFrequency()}
 	if scenario.Status.Statistics != nil {
 		s.Scenario.Statistics = *scenario.Status.Statistics
 	}
-	return r.checkScenarioUnchanged(ctx, s, path)
+	return false, r.checkScenarioUnchanged(ctx, s, path)
 }
 
 // whyNotReady says why a scenario is not ready, if so, and whether that passes by itself. A status of an earlier spec does not count.
