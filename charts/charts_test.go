@@ -108,6 +108,27 @@ func TestNamesOfDigitsStayNames(t *testing.T) {
 	}
 }
 
+// TestAnAnnotationOfThePlatformsPodsCanBeReplaced: Flux and Kustomize refuse a key that is there twice.
+func TestAnAnnotationOfThePlatformsPodsCanBeReplaced(t *testing.T) {
+	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set-string", `podAnnotations.prometheus\.io/scrape=false,podAnnotations.a=b`, "--set", "radiod.metricsPort=9700")
+	found := map[string]map[string]string{}
+	for document := range strings.SplitSeq(made, "\n---\n") {
+		var pods appsv1.Deployment // DaemonSets have their template at the same place
+		if err := yaml.Unmarshal([]byte(document), &pods); err != nil || pods.Kind != "Deployment" && pods.Kind != "DaemonSet" {
+			continue
+		}
+		if err := yaml.UnmarshalStrict([]byte(document), &map[string]any{}); err != nil {
+			t.Errorf("%s: %v", pods.Name, err)
+		}
+		found[pods.Name] = pods.Spec.Template.Annotations
+	}
+	for name, port := range map[string]string{"vignette-operator": "8080", "vignette-server": "9090", "vignette-radiod": "9700"} {
+		if has := found[name]; has["prometheus.io/scrape"] != "false" || has["prometheus.io/port"] != port || has["a"] != "b" {
+			t.Errorf("%s has the annotations %v", name, has)
+		}
+	}
+}
+
 func TestOneOperatorWorksAtATime(t *testing.T) {
 	for replicas, want := range map[string]struct {
 		strategy appsv1.DeploymentStrategyType

@@ -34,3 +34,8 @@ projected:
   sources:
   - serviceAccountToken: {audience: vignette.dev/server, path: token, expirationSeconds: 3600}
 {{- end }}
+
+{{/* annotations of a pod, unless podAnnotations has others: call with (dict "root" . "own" (dict ...)) */}}
+{{- define "vignette.podAnnotations" -}}
+{{- toYaml (merge (dict) (.root.Values.podAnnotations | default dict) .own) }}
+{{- end }}
