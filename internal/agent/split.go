@@ -21,9 +21,6 @@ const maxEventLine = 64 << 10
 // maxWaitingMessages are the bytes of message events that wait for a full disk.
 const maxWaitingMessages = 1 << 20
 
-// earliest ts of an event, in 2001. One in seconds, milliseconds or microseconds is less.
-const earliest = 1e18
-
 // splitter splits an app's standard output: message events go to the message log, all other lines unchanged to the output. A line
 // that may become an event is kept until its end.
 type splitter struct {
@@ -135,9 +132,6 @@ func (s *splitter) record(line []byte) ([]byte, error) {
 	}
 	if err := r.Validate(); err != nil {
 		return nil, err
-	}
-	if !stamped && r.TimeNanoseconds < earliest {
-		return nil, fmt.Errorf("ts is %d: want nanoseconds since the Unix epoch", r.TimeNanoseconds)
 	}
 	if stamped && !s.reportedStamped {
 		s.reportedStamped = true

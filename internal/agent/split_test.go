@@ -21,7 +21,7 @@ type splitOutput struct {
 }
 
 func (s *splitOutput) splitter() *splitter {
-	return &splitter{instance: "nor/own", messages: &s.messages, output: &s.output, now: func() int64 { return 77 },
+	return &splitter{instance: "nor/own", messages: &s.messages, output: &s.output, now: func() int64 { return 1588759108433123457 },
 		report: func(e runapi.AgentEvent) { s.told = append(s.told, e) }}
 }
 
@@ -38,7 +38,7 @@ func splitInPieces(output string, size int) *splitOutput {
 
 const (
 	wholeEvent  = `{"ts":1588759108433123456,"instance":"nor/own","status":"sent","id":"a"}` + "\n"
-	eventOfHere = `{"ts":77,"instance":"nor/own","status":"sent","id":"a"}` + "\n"
+	eventOfHere = `{"ts":1588759108433123457,"instance":"nor/own","status":"sent","id":"a"}` + "\n"
 )
 
 func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {

@@ -126,10 +126,13 @@ func appendString(dst []byte, s string) []byte {
 	return append(append(append(dst, '"'), s...), '"')
 }
 
+// earliest time of a record, in 2001. One in seconds, milliseconds or microseconds is less. The analysis has it as LEAST_TS.
+const earliest = 1e18
+
 // Validate returns an error for an invalid record.
 func (r Record) Validate() error {
 	switch {
-	case r.TimeNanoseconds <= 0:
+	case r.TimeNanoseconds < earliest:
 		return fmt.Errorf("ts is %d: want nanoseconds since the Unix epoch", r.TimeNanoseconds)
 	case r.Instance == "":
 		return fmt.Errorf("instance is empty: want node/app or node/app/number")

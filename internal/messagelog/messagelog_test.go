@@ -20,8 +20,8 @@ func TestRecordsComeBackAsWritten(t *testing.T) {
 	var out bytes.Buffer
 	w := NewWriter(&out)
 	want := []Record{
-		{TimeNanoseconds: 1, Instance: "nor/bft/1", Status: Sent, ID: "NOR-S001_1", Topic: "/NOR", Bytes: 240},
-		{TimeNanoseconds: 2, Instance: "prt/all", Status: Received, ID: "NOR-S001_1"},
+		{TimeNanoseconds: 1588759108433123456, Instance: "nor/bft/1", Status: Sent, ID: "NOR-S001_1", Topic: "/NOR", Bytes: 240},
+		{TimeNanoseconds: 1588759108433123457, Instance: "prt/all", Status: Received, ID: "NOR-S001_1"},
 	}
 	for _, r := range want {
 		if err := w.Write(r); err != nil {
@@ -135,14 +135,14 @@ func TestAPositionComesBackAsItWasWritten(t *testing.T) {
 
 func TestBadLinesAreCountedAndSkipped(t *testing.T) {
 	in := strings.Join([]string{
-		`{"ts":1,"instance":"a/b","status":"sent","id":"x"}`,
+		`{"ts":1588759108433123456,"instance":"a/b","status":"sent","id":"x"}`,
 		`not JSON`,
-		`{"ts":0,"instance":"a/b","status":"sent","id":"x"}`,
-		`{"ts":1,"instance":"","status":"sent","id":"x"}`,
-		`{"ts":1,"instance":"a/b","status":"lost","id":"x"}`,
+		`{"ts":1588759108433123,"instance":"a/b","status":"sent","id":"in microseconds"}`,
+		`{"ts":1588759108433123456,"instance":"","status":"sent","id":"x"}`,
+		`{"ts":1588759108433123456,"instance":"a/b","status":"lost","id":"x"}`,
 		``,
-		`{"ts":2,"instance":"a/b","status":"processed","id":"x"}`,
-		`{"ts":3,"instance":"a/b","sta`,
+		`{"ts":1588759108433123457,"instance":"a/b","status":"processed","id":"x"}`,
+		`{"ts":1588759108433123458,"instance":"a/b","sta`,
 	}, "\n")
 	good := 0
 	bad, err := Read(strings.NewReader(in), func(Record) { good++ })
@@ -152,7 +152,7 @@ func TestBadLinesAreCountedAndSkipped(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(`{"ts":1,"instance":"a/b","status":"sent","id":"x"}` + "\n"))
+	f.Add([]byte(`{"ts":1588759108433123456,"instance":"a/b","status":"sent","id":"x"}` + "\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, _ = Read(bytes.NewReader(data), func(r Record) {
 			if err := r.Validate(); err != nil {

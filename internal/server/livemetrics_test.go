@@ -29,7 +29,7 @@ func liveRun(t *testing.T, now func() time.Time) *run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t0 := time.Unix(1000, 0)
+	t0 := time.Unix(1_700_001_000, 0)
 	plan := runapi.Plan{Namespace: "team-nor", Name: "bft", UID: "u-1", T0: &t0, Phase: "Running",
 		ArmedVersion: 1, Armed: []runapi.Action{{ID: "a", AtNanoseconds: 5e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "veh", App: "bft"}}},
 			{ID: "b", AtNanoseconds: 5.9e9, Verb: runapi.VerbStart, Targets: []runapi.Target{{Node: "hq", App: "bft"}}}},
@@ -42,12 +42,12 @@ func liveRun(t *testing.T, now func() time.Time) *run {
 		t.Fatal(err)
 	}
 	r.touch()
-	archiveLines(t, r, "logs/veh/bft/messages-1.jsonl", `{"ts":1001000000000,"instance":"veh/bft","status":"sent","id":"m1","bytes":100}`,
-		`{"ts":1002000000000,"instance":"veh/bft","status":"sent","id":"m2","bytes":100}`, `{"ts":1003000000000,"instance":"veh/bft","status":"sent","id":"m3","bytes":100}`,
-		`{"ts":1004000000000,"instance":"veh/bft","status":"triggered","id":"m4","bytes":100}`)
-	archiveLines(t, r, "logs/hq/picture/messages-1.jsonl", `{"ts":1001100000000,"instance":"hq/picture","status":"received","id":"m1","topic":"/bft"}`,
-		`{"ts":1002100000000,"instance":"hq/picture","status":"received","id":"m2","topic":"/bft"}`)
-	archiveLines(t, r, "radio/host-a.jsonl", `{"ts":1001000000000,"network":"vhf","positions":{"veh":[59.5,10.25,120]}}`)
+	archiveLines(t, r, "logs/veh/bft/messages-1.jsonl", `{"ts":1700001001000000000,"instance":"veh/bft","status":"sent","id":"m1","bytes":100}`,
+		`{"ts":1700001002000000000,"instance":"veh/bft","status":"sent","id":"m2","bytes":100}`, `{"ts":1700001003000000000,"instance":"veh/bft","status":"sent","id":"m3","bytes":100}`,
+		`{"ts":1700001004000000000,"instance":"veh/bft","status":"triggered","id":"m4","bytes":100}`)
+	archiveLines(t, r, "logs/hq/picture/messages-1.jsonl", `{"ts":1700001001100000000,"instance":"hq/picture","status":"received","id":"m1","topic":"/bft"}`,
+		`{"ts":1700001002100000000,"instance":"hq/picture","status":"received","id":"m2","topic":"/bft"}`)
+	archiveLines(t, r, "radio/host-a.jsonl", `{"ts":1700001001000000000,"network":"vhf","positions":{"veh":[59.5,10.25,120]}}`)
 	return r
 }
 
@@ -80,8 +80,8 @@ vignette_experiment_deliveries_offered{experiment="bft",group="radio",namespace=
 vignette_experiment_deliveries_offered{experiment="bft",group="veh",namespace="team-nor",uid="u-1"} 4
 # HELP vignette_experiment_event_time_seconds Time of an event of a run, Unix seconds: T0, starts and stops of apps, changes by hand, incidents, the end of the drain.
 # TYPE vignette_experiment_event_time_seconds gauge
-vignette_experiment_event_time_seconds{event="T0",experiment="bft",namespace="team-nor",uid="u-1"} 1000
-vignette_experiment_event_time_seconds{event="start bft",experiment="bft",namespace="team-nor",uid="u-1"} 1005
+vignette_experiment_event_time_seconds{event="T0",experiment="bft",namespace="team-nor",uid="u-1"} 1.700001e+09
+vignette_experiment_event_time_seconds{event="start bft",experiment="bft",namespace="team-nor",uid="u-1"} 1.700001005e+09
 # HELP vignette_experiment_headline 1 for the headline group: radio, or all if no delivery goes to another node.
 # TYPE vignette_experiment_headline gauge
 vignette_experiment_headline{experiment="bft",group="radio",namespace="team-nor",uid="u-1"} 1
@@ -103,7 +103,7 @@ vignette_experiment_sender_content_bytes_total{app="bft",experiment="bft",namesp
 `
 
 func TestARunHasMetricsOfItsDeliveriesWhileItGoesOn(t *testing.T) {
-	now := time.Unix(2000, 0)
+	now := time.Unix(1_700_002_000, 0)
 	clock := func() time.Time { return now }
 	registry := gathered(t, liveRun(t, clock), clock)
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(liveText), "vignette_experiment_deliveries_expected", "vignette_experiment_deliveries_offered", "vignette_experiment_event_time_seconds",
@@ -117,7 +117,7 @@ func TestARunHasMetricsOfItsDeliveriesWhileItGoesOn(t *testing.T) {
 }
 
 func TestMetricsOfAnInactiveRunEnd(t *testing.T) {
-	now := time.Unix(2000, 0)
+	now := time.Unix(1_700_002_000, 0)
 	clock := func() time.Time { return now }
 	r := liveRun(t, clock)
 	registry := gathered(t, r, clock)
@@ -136,7 +136,7 @@ func TestMetricsOfAnInactiveRunEnd(t *testing.T) {
 }
 
 func TestASealedRunHasNoLiveMetricsAfterARestart(t *testing.T) {
-	now := time.Unix(2000, 0)
+	now := time.Unix(1_700_002_000, 0)
 	clock := func() time.Time { return now }
 	r := liveRun(t, clock)
 	if _, err := r.seal(t.Context(), 0); err != nil {
@@ -155,7 +155,7 @@ func TestASealedRunHasNoLiveMetricsAfterARestart(t *testing.T) {
 }
 
 func TestAnActionIsAnEventFromItsTimeOn(t *testing.T) {
-	t0, bft := time.Unix(1000, 0), []runapi.Target{{Node: "veh", App: "bft"}}
+	t0, bft := time.Unix(1_700_001_000, 0), []runapi.Target{{Node: "veh", App: "bft"}}
 	plan := runapi.Plan{T0: &t0, Armed: []runapi.Action{
 		{ID: "a", AtNanoseconds: 32e9, Verb: runapi.VerbStop, Targets: bft},
 		{ID: "b", AtNanoseconds: 50e9, Verb: runapi.VerbStop, Targets: bft}}}
@@ -169,10 +169,10 @@ func TestAnActionIsAnEventFromItsTimeOn(t *testing.T) {
 }
 
 func TestLateTimesInRadioLogsLowerTheLeastDelays(t *testing.T) {
-	now := func() time.Time { return time.Unix(2000, 0) }
+	now := func() time.Time { return time.Unix(1_700_002_000, 0) }
 	r := liveRun(t, now)
-	archiveLines(t, r, "radio/host-c.jsonl", `{"ts":1001080000000,"fromTs":1001050000000,"lateSeconds":0.02}`,
-		`{"ts":1002060000000,"slotsMissedFrom":1002050000000,"network":"vhf","node":"elsewhere","slots":1}`)
+	archiveLines(t, r, "radio/host-c.jsonl", `{"ts":1700001001080000000,"fromTs":1700001001050000000,"lateSeconds":0.02}`,
+		`{"ts":1700001002060000000,"slotsMissedFrom":1700001002050000000,"network":"vhf","node":"elsewhere","slots":1}`)
 	families, err := gathered(t, r, now).Gather()
 	if err != nil {
 		t.Fatal(err)
