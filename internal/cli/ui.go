@@ -34,7 +34,7 @@ func newUI(t *target, version string) *cobra.Command {
 		Short: "Open the web console with your own rights, until Ctrl-C",
 		Long: "ui serves the web console on this machine's loopback address, with the rights of your kubeconfig, and prints the\n" +
 			"address to open. The address has a secret of this start: whoever has it has your rights on the cluster until Ctrl-C.\n" +
-			"With the name of an EXPERIMENT the address is that of its page.\n" +
+			"With the name of an EXPERIMENT the address is that of its page; else with -n the page shows that namespace only.\n" +
 			"From another machine: ssh -L PORT:127.0.0.1:PORT HOST with the --port of ui, and open the address there.",
 		Example: "  vignette ui --open\n" +
 			"  vignette ui --map norway.pmtiles\n" +
@@ -67,6 +67,8 @@ type ui struct {
 	handler   http.Handler
 	token     string
 	namespace string
+	// asked is the namespace that -n names; empty without it.
+	asked string
 }
 
 // newUI listens on loopback and makes the console of the kubeconfig's user.
@@ -105,7 +107,7 @@ func (t *target) newUI(o *uiOptions, version string, complaints io.Writer) (*ui,
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	return &ui{listener, handler, access.Token(), namespace}, nil
+	return &ui{listener, handler, access.Token(), namespace, t.namespace}, nil
 }
 
 // loopbackOrigins are the names under which a browser on this machine reaches a port.
@@ -116,11 +118,13 @@ func loopbackOrigins(port int) (origins []string) {
 	return origins
 }
 
-// address of the page, of an experiment if one is named. The token is in the fragment, which browsers do not send.
+// address of the page: of an experiment if one is named, else of the experiments. The token is in the fragment, which browsers do not send.
 func (u *ui) address(experiment []string) string {
 	address := url.URL{Scheme: "http", Host: u.listener.Addr().String(), Path: "/", Fragment: "token=" + u.token}
 	if len(experiment) > 0 {
 		address = *address.JoinPath("ns", u.namespace, "experiments", experiment[0])
+	} else if u.asked != "" {
+		address.RawQuery = url.Values{"ns": {u.asked}}.Encode()
 	}
 	return address.String()
 }

@@ -69,6 +69,29 @@ func TestUIServesUntilItIsEndedAndOpensThePageThatIsNamed(t *testing.T) {
 	}
 }
 
+func TestUIShowsTheNamespaceThatIsAskedFor(t *testing.T) {
+	for _, c := range []struct{ arguments, want string }{
+		{"ui", "/"}, // the context's namespace is no choice of this start
+		{"ui -n team-prt", "/?ns=team-prt"},
+		{"ui -n team-prt quickstart", "/ns/team-prt/experiments/quickstart"},
+	} {
+		ctx, end := context.WithCancel(t.Context())
+		var out syncbuffer.Buffer
+		root := newRoot("test", "vignette", &out)
+		root.SetErr(&out)
+		root.SetArgs(append(strings.Fields(c.arguments), "--kubeconfig", uiConfig(t)))
+		done := make(chan error, 1)
+		go func() { done <- root.ExecuteContext(ctx) }()
+		if address := addressOf(t, &out); address.RequestURI() != c.want || !strings.HasPrefix(address.Fragment, "token=") {
+			t.Errorf("%s: address %s; want %s and the token", c.arguments, address, c.want)
+		}
+		end()
+		if err := <-done; err != nil {
+			t.Errorf("%s ends with %v", c.arguments, err)
+		}
+	}
+}
+
 func addressOf(t *testing.T, out *syncbuffer.Buffer) *url.URL {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
