@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 
 	"vignette.dev/vignette/internal/clock"
@@ -142,14 +141,13 @@ func (s *splitter) record(line []byte) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// inWords says why a line is no record, without the words of the JSON library.
+// inWords says why a line is no record, and what would be right.
 func inWords(err error) error {
-	var wrong *json.UnmarshalTypeError
-	if !errors.As(err, &wrong) {
-		return errors.New("it is not one whole JSON object")
-	}
-	field, want := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:], "a text"
+	field, words := runapi.JSONFault(err)
+	want := "a text"
 	switch field {
+	case "":
+		return errors.New(cmp.Or(words, err.Error()))
 	case "ts":
 		want = "nanoseconds since the Unix epoch, an integer"
 	case "bytes":
@@ -157,15 +155,7 @@ func inWords(err error) error {
 	case "position":
 		want = "numbers: latitude, longitude and, if it is known, altitude"
 	}
-	return fmt.Errorf("%s is %s: want %s", field, found(wrong.Value), want)
-}
-
-// found is a value as the JSON library describes it: number 5.5, or its kind only.
-func found(value string) string {
-	if number, ok := strings.CutPrefix(value, "number "); ok {
-		return number
-	}
-	return "of the kind " + value
+	return fmt.Errorf("%s: want %s", words, want)
 }
 
 // mayBeEvent reports whether a line that begins so may be an event.

@@ -2,7 +2,6 @@ package server
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -131,13 +130,7 @@ func readRecord[T any](r *run, p string, value *T) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	if errors.As(err, &syntax) || errors.As(err, &kind) {
-		what := "it is not one whole JSON object"
-		if kind != nil {
-			what = fmt.Sprintf("%s is not of its kind", cmp.Or(kind.Field, "it"))
-		}
+	if _, what := runapi.JSONFault(err); what != "" {
 		r.damaged = append(r.damaged, fmt.Sprintf("%s, now %s: %s", p, p+archive.DamagedSuffix, what))
 		return r.files.Quarantine(p)
 	}
