@@ -288,9 +288,13 @@ func (p *PHY) PathlossFrom() PathlossSource { return cmp.Or(p.Pathloss, Pathloss
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Cluster,shortName=wav
-// +kubebuilder:printcolumn:name="Rate",type=string,JSONPath=`.spec.link.rate`
-// +kubebuilder:printcolumn:name="Delay",type=string,JSONPath=`.spec.link.delay`
+// +kubebuilder:printcolumn:name="Rate",type=string,JSONPath=`.spec['link','rfpipe','tdma'].rate`
+// +kubebuilder:printcolumn:name="Delay",type=string,JSONPath=`.spec['link','rfpipe'].delay`
 // +kubebuilder:printcolumn:name="Loss",type=string,JSONPath=`.spec.link.loss`
+// +kubebuilder:printcolumn:name="Frequency",type=string,JSONPath=`.spec['rfpipe','tdma','emane'].phy.frequency`
+// +kubebuilder:printcolumn:name="Bandwidth",type=string,JSONPath=`.spec['rfpipe','tdma','emane'].phy.bandwidth`
+// +kubebuilder:printcolumn:name="Slot",type=string,JSONPath=`.spec.tdma.structure.slotDuration`
+// +kubebuilder:printcolumn:name="EMANE",type=string,JSONPath=`.spec.emane.model`,priority=1
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.description`,priority=1
 type Waveform struct {
 	metav1.TypeMeta   `json:",inline"`
