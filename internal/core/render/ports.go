@@ -21,6 +21,13 @@ type port struct {
 	udp    bool
 }
 
+func (p port) String() string {
+	if p.udp {
+		return fmt.Sprintf("UDP port %d", p.number)
+	}
+	return fmt.Sprintf("TCP port %d", p.number)
+}
+
 // portsOf are the ports at which an app of the platform's listens. Those of a user's own app are unknown.
 func portsOf(app v1alpha1.App) (ports []port) {
 	switch m, p := app.Messaging, app.Proxy; {

@@ -360,11 +360,17 @@ func whyNotInPattern(e mgen.Event) string {
 	return ""
 }
 
-// checkNodes finds apps of one node that have flows of the same number or listen on the same port.
+// checkNodes finds scripts with a flow's number, or a port that they listen on, which another app of their node has.
 func (s *scripts) checkNodes() (errs field.ErrorList) {
 	reported := map[string]bool{}
 	for _, node := range s.in.Topology.Nodes {
 		users := map[string]string{}
+		for _, name := range node.Apps {
+			app, _ := s.in.Topology.App(name)
+			for _, p := range portsOf(app) {
+				users[p.String()] = name
+			}
+		}
 		for _, name := range node.Apps {
 			script := s.resolved[node.Name+"/"+name]
 			if script == nil {
@@ -392,8 +398,8 @@ func exclusiveNumbers(script *mgen.Script) []string {
 	}
 	for _, e := range script.Events {
 		for _, ports := range e.Ports {
-			for port := int(ports.First); e.Type == mgen.Listen && port <= int(ports.Last); port++ {
-				found[fmt.Sprintf("%s port %d", e.Protocol, port)] = true
+			for number := int(ports.First); e.Type == mgen.Listen && number <= int(ports.Last); number++ {
+				found[port{number, e.Protocol == mgen.UDP}.String()] = true
 			}
 		}
 	}

@@ -91,6 +91,8 @@ func TestErrorsOfScriptsHaveFieldLineAndReason(t *testing.T) {
 		"a flow to a file":                       {[]string{"1.0 ON 1 UDP", "1.0 ON 1 SINK"}, "spec.apps[0].mgen.script", "SINK is not taken"},
 		"two apps of a node with one flow":       {[]string{"apps: [flows, tracks, chat]", "apps: [flows, tracks, chat, more]", "  - {name: broker", "  - {name: more, mgen: {script: \"0 ON 2 UDP DST hq/5 PERIODIC [1 100]\"}}\n  - {name: broker"}, "spec.apps[2].mgen", "flow 2 is used by app flows too, which node veh-1 also runs"},
 		"two apps of a node with one port":       {[]string{"apps: [flows, tracks, chat]", "apps: [flows, tracks, chat, more]", "  - {name: broker", "  - {name: more, mgen: {script: \"0 LISTEN UDP 4999-5001\"}}\n  - {name: broker"}, "spec.apps[2].mgen", "UDP port 5000 is used by app flows too"},
+		"a port of a broker on the node":         {[]string{"apps: [flows, tracks, chat]", "apps: [flows, tracks, chat, other]", "LISTEN UDP 5000", "LISTEN TCP 1880-1890", "  - {name: broker", "  - {name: other, mosquitto: {}}\n  - {name: broker"}, "spec.apps[0].mgen", "TCP port 1883 is used by app other too, which node veh-1 also runs: use another number"},
+		"a port of a service on the node":        {[]string{"apps: [flows, tracks, chat]", "apps: [flows, tracks, chat, other]", "LISTEN UDP 5000", "LISTEN UDP 7", "  - {name: broker", "  - {name: other, messaging: {transport: coap, port: 7, encoding: json, push: {to: all, period: 10s, payload: nffi}}}\n  - {name: broker"}, "spec.apps[0].mgen", "UDP port 7 is used by app other too"},
 		"a pattern with a destination":           {[]string{"0.0 ON 1 POISSON", "0.0 ON 1 UDP DST hq/5 POISSON"}, "spec.apps[3].publisher.pattern.mgen", "UDP DST hq/5 is not for a publisher's pattern"},
 		"a pattern that listens":                 {[]string{"0.0 ON 1 POISSON [5 200]", "0.0 LISTEN UDP 5"}, "spec.apps[3].publisher.pattern.mgen", "LISTEN: is not for a publisher's pattern"},
 		"a pattern that sends nothing":           {[]string{"0.0 ON 1 POISSON [5 200]", "# nothing yet"}, "spec.apps[3].publisher.pattern.mgen", "has no flow: want an ON event"},
@@ -110,6 +112,13 @@ func TestErrorsOfScriptsHaveFieldLineAndReason(t *testing.T) {
 				t.Errorf("got %v; want one about %s: …%s…", errs.ToAggregate(), c.field, c.want)
 			}
 		})
+	}
+}
+
+func TestAScriptMayListenAtABrokersPortWithTheOtherTransport(t *testing.T) {
+	in := scripted(t, "apps: [flows, tracks, chat]", "apps: [flows, tracks, chat, other]", "LISTEN UDP 5000", "LISTEN UDP 1883", "  - {name: broker", "  - {name: other, mosquitto: {}}\n  - {name: broker")
+	if errs := CheckScripts(in); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
 	}
 }
 
