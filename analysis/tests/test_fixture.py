@@ -91,9 +91,9 @@ def test_tables_have_one_row_per_entry(tmp_path):
     rows = {name: (tmp_path / "out" / f"{name}.csv").read_text().splitlines() for name in numbers}
     assert {name: len(lines) - 1 for name, lines in rows.items()} == numbers
     header = "publisher,subscriber,id,sent,received,delaySeconds,radio,local,cross,lost,duplicates,delayFromTriggeredSeconds"
-    assert rows["deliveries"][0] == f"{header},processed,processingSeconds"
+    assert rows["deliveries"][0] == f"{header},processed,processingSeconds,sentSeconds"
     assert (
         rows["deliveries"][1]
-        == "nor/unit/1,nor/unit/2,m0,1767323046000000000,1767323046001000000,0.001,false,true,false,false,0,0.101,1767323046003000000,0.002"
+        == "nor/unit/1,nor/unit/2,m0,1767323046000000000,1767323046001000000,0.001,false,true,false,false,0,0.101,1767323046003000000,0.002,1.0"
     )
     assert rows["messages"][1].endswith(",m0,/nor/unit/1,1767323045900000000,1767323046000000000,240,3,2,1,0,false,0.1")

@@ -63,6 +63,7 @@ def deliveries(run: Run, expected: pl.DataFrame, sent: pl.DataFrame) -> pl.DataF
         ((pl.col("received") - pl.col("triggered")) / 1e9).alias("delayFromTriggeredSeconds"),
         "processed",
         ((pl.col("processed") - pl.col("received")) / 1e9).alias("processingSeconds"),
+        ((pl.col("sent") - run.t0) / 1e9).alias("sentSeconds"),
     )
 
 
