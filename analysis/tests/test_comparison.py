@@ -706,13 +706,38 @@ def test_tables_and_drawings_of_many_runs_stay_readable_and_say_what_they_leave_
     assert tables["What differs"].rows[0][:3] == ["networks.wan.link.delay", "link0", "20"]
     assert tables["Levels of link in group all"].rows[0][:2] == ["link=link0 *", "20"]  # one of its runs was late
     text, page, tex = (comparison.render(form) for form in ("text", "html", "latex"))
-    assert "(20 more rows are in the forms html and json)" in text and len(text.splitlines()) < 120
+    assert "(20 more rows are in the forms html and json)" in text and len(text.splitlines()) < 160
     assert page.count("<details>") == page.count("</details>") == 2 and page.count(">team-nor/run-") == 40
     assert "40 runs are more than 10 boxes: repeats of a condition are drawn together." in page
     assert tex.count(r"\begin{longtable}") == tex.count(r"\end{longtable}") == 1 and r"\usepackage{booktabs,longtable}" in tex
     assert len(comparison.render("csv").splitlines()) == 1 + 40 + 8
     told = json.loads(comparison.render("json"))
     assert len(told["groups"][0]["runs"]) == len(told["publishers"][0]["runs"]) == 40
+
+
+def test_the_tables_of_a_campaign_of_many_points_fit_on_a_terminal(many):
+    comparison = many(points(48, {"messaging": 4, "broker": 2, "link": 2}, repeats=3))
+    text = comparison.render("text")
+    printed = text[: text.index(rendering.DEFINITIONS[0])].splitlines()
+    assert max(map(len, printed)) <= 100, max(printed, key=len)
+    assert len(printed) < 200
+    legend = printed[1 : printed.index("")]
+    assert printed[0] == "Labels" and "C1   messaging=messaging0, broker=broker0, link=link0" in legend
+    rest = printed[len(legend) + 1 :]
+    assert "broker=broker0, link" not in "".join(rest)
+    used = {line.split()[0] for line in rest if line.startswith("C")}
+    assert used == {line.split()[0] for line in legend} and any(line.startswith("C1 #2") for line in rest)
+    heads = [line.split("  ") for line in rest if line.startswith("label ")]
+    assert any("delivered % [95 %]" in head and "max" in head for head in [[cell.strip() for cell in head] for head in heads])
+    tests = next(i for i, line in enumerate(rest) if line.startswith("Differences between levels of link"))
+    parts = [line.split() for line in rest[tests : tests + 6] if line.startswith("from ")]
+    assert len(parts) == 2 and all(part[:2] == ["from", "to"] for part in parts)  # a wide table goes on below itself
+    assert "messaging=messaging0, broker=broker0, link=link0" in comparison.render("csv")
+
+
+def test_short_labels_are_not_numbered(many):
+    text = many(points(4, {"link": 2}, repeats=2)).render("text")
+    assert "Labels" not in text and "\nlink=link0 #1" in text
 
 
 def test_where_conditions_are_too_many_the_levels_are_drawn_and_without_axes_nothing(many):

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,8 +39,12 @@ MAX_VALUES, MAX_NAMED = 20, 3
 MAX_RUN_ROWS = 100
 # Most rows of publishers, or of the picture's groups, in all runs. Beyond, they are in the JSON only.
 MAX_PUBLISHER_ROWS = 1000
-# Most rows of a table, and most gaps, on a terminal.
-MAX_LINES = 100
+# Most rows of a table, and most gaps, on a terminal, and its columns of letters. Wider tables go on below themselves.
+MAX_LINES, MAX_WIDTH = 40, 100
+# As MAX_RUN_ROWS, on a terminal.
+MAX_RUN_LINES = 12
+# Longest label in tables on a terminal. Longer ones are numbered.
+MAX_LABEL = 16
 # Most rows of a LaTeX table on one page, and of a table that the HTML page shows unfolded.
 MAX_PAGE_ROWS = 40
 
@@ -66,16 +71,49 @@ class Table:
 
 def text(comparison: Compared) -> str:
     """Tables for a terminal."""
+    names = _numbers(comparison.results)
     lines = []
-    for table in tables(comparison.results):
-        lines += [table.title, *_aligned(table.header, table.rows[:MAX_LINES]), *_more(len(table.rows), "rows")]
+    for table in tables(_renamed(comparison.results, names), MAX_RUN_LINES):
+        shown = [i for i, name in enumerate(table.header) if table.kind not in ("figures", "publishers") or name not in _NOT_ON_TERMINALS]
+        cells = [[row[i] for i in shown] for row in [table.header, *table.rows[:MAX_LINES]]]
+        lines += [table.title, *_folded(*cells), *_more(len(table.rows), "rows")]
         lines += [*([f"({table.left_out})"] if table.left_out else []), ""]
+    lines = [*_legend(names, lines), *lines, "All counts and quantiles are in the forms csv and html."]
     lines += _notes(comparison.results) + _remarks(comparison.results)
     warnings = comparison.results["warnings"] or []
     lines += ["", *(f"WARNING: {warning['what']}: {warning['reason']}" for warning in warnings[:MAX_LINES])] if warnings else []
     gaps = comparison.results["gaps"] or []
     lines += ["", f"Gaps: {len(gaps) or 'none'}", *(f"  {gap['what']}: {gap['reason']}" for gap in gaps[:MAX_LINES]), *_more(len(gaps), "gaps")]
     return "".join(safe.line(line).rstrip() + "\n" for line in lines)
+
+
+def _numbers(results: dict) -> dict[str, str]:
+    """Numbers for labels that are too long for columns on a terminal. A run's has its condition's, and which repeat it is."""
+    levels = [level for axis in results["axes"] or [] for level in axis["levels"]]
+    long = dict.fromkeys(entry["label"] for entry in [*results["conditions"], *levels] if len(entry["label"]) > MAX_LABEL)
+    names = {label: f"C{number}" for number, label in enumerate(long, 1)}
+    for run in results["runs"]:
+        if (label := run["label"]).startswith(condition := run["condition"]) and condition in names:
+            names[label] = names[condition] + label.removeprefix(condition)
+        elif len(label) > MAX_LABEL:
+            names[label] = f"R{len(names) + 1}"
+    return names
+
+
+def _renamed(value: object, names: dict[str, str], key: str = "") -> object:
+    """A copy of results with other labels."""
+    if isinstance(value, dict):
+        return {name: _renamed(part, names, name) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_renamed(part, names, key) for part in value]
+    return names.get(value, value) if isinstance(value, str) and key in ("label", "condition", "from", "to") else value
+
+
+def _legend(names: dict[str, str], lines: list[str]) -> list[str]:
+    """What the numbers in these lines stand for."""
+    used = {number for line in lines for number in re.findall(r"\b[CR]\d+\b", line)}
+    rows = [f"{number:4} {label}" for label, number in names.items() if number in used]
+    return ["Labels", *rows, ""] if rows else []
 
 
 def _more(count: int, what: str) -> list[str]:
@@ -110,8 +148,9 @@ def _remarks(results: dict) -> list[str]:
     return [f"{note['what'][0].upper()}{note['what'][1:]}: {note['reason']}." for note in results["notes"] or []]
 
 
-def tables(results: dict) -> list[Table]:
-    """Every table."""
+def tables(results: dict, most_runs: int | None = None) -> list[Table]:
+    """Every table. Groups have a row for each of so many runs, MAX_RUN_ROWS by default, or for conditions only."""
+    most_runs = MAX_RUN_ROWS if most_runs is None else most_runs
     marks = doubtful(results)
     made = [
         Table("runs", "Runs", ["label", "experiment", "run", "seed", "emulation", "results"], [_run_cells(run, marks) for run in results["runs"]])
@@ -130,7 +169,7 @@ def tables(results: dict) -> list[Table]:
             # If all deliveries are of one kind, several groups are the same.
             alike.setdefault(json.dumps(group | {"name": ""}), []).append(group)
     for groups in alike.values():
-        made += _group_tables(groups[0], [group["name"] for group in groups], results, marks)
+        made += _group_tables(groups[0], [group["name"] for group in groups], results, marks, most_runs)
     if results["messageSizes"]:
         made.append(_sizes_table(results, marks))
     if results["picture"]:
@@ -221,12 +260,12 @@ def _groups(names: list[str]) -> str:
     return f"group {names[0]}" if len(names) == 1 else f"groups {', '.join(names[:-1])} and {names[-1]} (the same deliveries)"
 
 
-def _group_tables(group: dict, names: list[str], results: dict, marks: set[str]) -> list[Table]:
+def _group_tables(group: dict, names: list[str], results: dict, marks: set[str], most_runs: int) -> list[Table]:
     """Tables of a group, which stands for all of these names."""
     title, networks = _groups(names), (results["networks"] or []) if "all" in names else []
     header = ["label", *_FIGURES, *(f"{n['name']} B/s" for n in networks)]
     several = any(row["runs"] > 1 for row in group["conditions"])
-    short = several and len(group["runs"]) > MAX_RUN_ROWS
+    short = several and len(group["runs"]) > most_runs
     rows = []
     for i, row in enumerate([] if short else group["runs"]):
         volume = [_number(n["runs"][i]["bytesPerSecond"], ".1f") for n in networks]
@@ -408,9 +447,33 @@ _TEXTS = {
 }
 
 
-def _aligned(header: list[str], rows: list[list[str]]) -> list[str]:
+# Columns of figures that the terminal leaves to the other forms.
+_NOT_ON_TERMINALS = {"triggered", "sent", "received", "lost", "min", "p25", "mean [95 %]", "mean", "p75"}
+# Leading columns that say what a row is of: each part of a wide table has them.
+_KEYS = {"label", "from", "to", "publisher", "nodes", "field", "of", "figure"}
+
+# Begins the second part of a wide table of differences, whatever the widths of its figures.
+_SECOND = "MW p"
+
+
+def _folded(header: list[str], *rows: list[str]) -> list[str]:
+    """Aligned columns in parts below each other, none wider than a terminal unless a single column is."""
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
-    return ["  ".join(c.ljust(w) if h in _TEXTS else c.rjust(w) for c, w, h in zip(row, widths, header, strict=True)) for row in [header, *rows]]
+    keys = next((i for i, name in enumerate(header) if name not in _KEYS), len(header))
+    parts, width = [[*range(keys)]], sum(widths[:keys]) + 2 * keys
+    taken, wide = width, sum(widths) + 2 * len(widths) > MAX_WIDTH
+    for i in range(keys, len(header)):
+        full = taken + widths[i] > MAX_WIDTH or (wide and header[i] == _SECOND)
+        if full and len(parts[-1]) > keys:
+            parts.append([*range(keys)])
+            taken = width
+        parts[-1].append(i)
+        taken += widths[i] + 2
+    return [_aligned_row([(row[i], header[i], widths[i]) for i in part]) for part in parts for row in [header, *rows]]
+
+
+def _aligned_row(cells: list[tuple[str, str, int]]) -> str:
+    return "  ".join(cell.ljust(width) if name in _TEXTS else cell.rjust(width) for cell, name, width in cells)
 
 
 def as_json(comparison: Compared) -> str:
