@@ -516,6 +516,47 @@ func TestAFailedDatagramTellsItsReason(t *testing.T) {
 	}
 }
 
+func TestARefusalOfAnEarlierDatagramDoesNotFailTheNextOne(t *testing.T) {
+	t.Parallel()
+	at := requesttest.Address(t)
+	socket, err := net.Dial("udp4", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	l := &link{socket: socket.(*net.UDPConn), waiting: map[string]chan arrival{}} // nobody reads it, so that sending gets the refusal
+	earlier, next := l.expect("earlier"), l.expect("next")
+	if _, failure := l.send([]byte("one"), "earlier"); failure != nil {
+		t.Fatal(failure)
+	}
+	server, err := net.ListenPacket("udp4", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	if _, failure := l.send([]byte("two"), "next"); failure != nil {
+		t.Fatal(failure)
+	}
+	got := make([]byte, 10)
+	_ = server.SetReadDeadline(time.Now().Add(5 * time.Second))
+	if n, _, err := server.ReadFrom(got); err != nil || string(got[:n]) != "two" {
+		t.Errorf("the server received %q, %v; want the second datagram", got[:n], err)
+	}
+	select {
+	case a := <-earlier:
+		if a.failure.Reason != request.Refused {
+			t.Errorf("the earlier request: %v; want %s", a.failure, request.Refused)
+		}
+	default:
+		t.Error("the earlier request is not failed")
+	}
+	select {
+	case a := <-next:
+		t.Errorf("the next request: %v, although its datagram arrived", a.failure)
+	default:
+	}
+}
+
 func TestAResponseLargerThanADatagramIsAFault(t *testing.T) {
 	at := requesttest.Address(t)
 	openUDP(t, request.Setup{Listen: at, Handler: func(time.Time, request.Request) request.Response {

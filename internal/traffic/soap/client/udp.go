@@ -159,7 +159,7 @@ func (p *overUDP) exchange(ctx context.Context, to string, r request.Request, e 
 	}
 	arrived := l.expect(id)
 	defer l.forget(id)
-	sent, failure := l.send(datagram)
+	sent, failure := l.send(datagram, id)
 	if failure != nil {
 		return response, at, failure
 	}
@@ -185,7 +185,7 @@ func (p *overUDP) await(ctx context.Context, l *link, datagram []byte, arrived <
 			return a
 		case <-again:
 			delays = delays[1:]
-			if at, failure := l.send(datagram); failure == nil {
+			if at, failure := l.send(datagram, ""); failure == nil {
 				report(e.Retransmitted, at)
 			}
 		case <-ctx.Done():
@@ -294,8 +294,8 @@ func (l *link) forget(id string) {
 	delete(l.waiting, id)
 }
 
-// send sends a datagram, and returns the time before.
-func (l *link) send(datagram []byte) (time.Time, *request.Failure) {
+// send sends a datagram, and returns the time before. It is the first of a new request, or, without one, a copy.
+func (l *link) send(datagram []byte, newRequest string) (time.Time, *request.Failure) {
 	for attempt := 0; ; attempt++ {
 		at := time.Now()
 		_, err := l.socket.Write(datagram)
@@ -306,7 +306,7 @@ func (l *link) send(datagram []byte) (time.Time, *request.Failure) {
 			return at, request.Failed(request.Cancelled, "")
 		case errors.Is(err, unix.ECONNREFUSED) && attempt < 3:
 			// The kernel tells this of an earlier datagram, and has not sent this one.
-			l.fail(request.NetworkFailure(err))
+			l.fail(request.NetworkFailure(err), newRequest)
 		default:
 			if failure := request.NetworkFailure(err); failure != nil {
 				return at, failure
@@ -316,13 +316,15 @@ func (l *link) send(datagram []byte) (time.Time, *request.Failure) {
 	}
 }
 
-// fail fails the requests that wait: the kernel does not tell which of them it was.
-func (l *link) fail(failure *request.Failure) {
+// fail fails the requests that wait, but for one that is not sent yet: the kernel does not tell which of them it was.
+func (l *link) fail(failure *request.Failure, unsent string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for id, arrived := range l.waiting {
-		arrived <- arrival{failure: failure}
-		delete(l.waiting, id)
+		if id != unsent {
+			arrived <- arrival{failure: failure}
+			delete(l.waiting, id)
+		}
 	}
 }
 
@@ -344,7 +346,7 @@ func (l *link) receive(p *overUDP) {
 	})
 	p.read(l.socket, func(err error) {
 		if failure := request.NetworkFailure(err); failure != nil {
-			l.fail(failure)
+			l.fail(failure, "")
 		}
 	}, func(at time.Time, datagram []byte, _ correspondents) { replies <- reply{at, datagram} })
 	close(replies)
