@@ -56,7 +56,7 @@ func Dial(setup link.Setup) (link.Sender, error) {
 // The time grows with each attempt, as the service may only be slow.
 func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time)) ([]byte, error) {
 	id := pathOf(frame)
-	attempt := s.next(id)
+	attempt := s.next(ctx, id)
 	limit := s.silence << min(attempt, 10)
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -64,23 +64,28 @@ func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time
 	defer silent.Stop()
 	response, _, err := s.peer.Do(bounded, s.to, request.Request{Path: id, Body: frame, ContentType: contentType},
 		request.Events{Sent: sent, Progress: func() { silent.Reset(limit) }})
-	if err == nil || ctx.Err() != nil {
-		s.mu.Lock()
-		delete(s.attempts, id)
-		s.mu.Unlock()
-	}
 	if err != nil {
 		return nil, link.Failure(err)
 	}
+	s.forget(id)
 	return response.Body, nil
 }
 
-// next returns how often a request was tried before.
-func (s *sender) next(id string) int {
+// next returns how often a request was tried before. It is forgotten with the request, which may end between two attempts.
+func (s *sender) next(ctx context.Context, id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.attempts[id] == 0 {
+		context.AfterFunc(ctx, func() { s.forget(id) })
+	}
 	s.attempts[id]++
 	return s.attempts[id] - 1
+}
+
+func (s *sender) forget(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.attempts, id)
 }
 
 // pathOf returns a resource for a request alone: large bodies to one resource would wait for each other (RFC 7959, 2.5).

@@ -88,3 +88,22 @@ func TestAnAttemptLastsAsLongAsItsBlocksKeepComing(t *testing.T) {
 		})
 	}
 }
+
+func TestAttemptsOfARequestAreForgottenWithIt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &sender{peer: slowPeer{blocks: 1, pause: time.Hour}, silence: time.Minute, attempts: map[string]int{}}
+		ctx, end := context.WithCancel(t.Context())
+		for range 2 {
+			_, _ = s.Carry(ctx, []byte{0, 1, 2, 3, 4}, func(time.Time) {})
+		}
+		if len(s.attempts) != 1 {
+			t.Fatalf("attempts of %d requests; want those of one", len(s.attempts))
+		}
+		end() // as its deadline does in the pause before the next attempt
+		synctest.Wait()
+		if len(s.attempts) != 0 {
+			t.Errorf("attempts of %d requests; want none", len(s.attempts))
+		}
+	})
+}
