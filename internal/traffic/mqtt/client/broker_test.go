@@ -46,6 +46,7 @@ type client struct {
 	mu          sync.Mutex
 	sent        map[string]int
 	received    map[string]int
+	order       []string // of first receptions
 	connections []string
 	warnings    []string
 	answers     []string // to subscriptions
@@ -59,8 +60,14 @@ func open(t *testing.T, setup transport.Setup) *client {
 		setup.ClientID = fmt.Sprintf("test-%d", rand.Uint32())
 	}
 	inner, err := Open(setup, transport.Events{
-		Sent:     func(_ time.Time, _ string, payload []byte) { c.note(func() { c.sent[string(payload)]++ }) },
-		Received: func(_ time.Time, _ string, payload []byte) { c.note(func() { c.received[string(payload)]++ }) },
+		Sent: func(_ time.Time, _ string, payload []byte) { c.note(func() { c.sent[string(payload)]++ }) },
+		Received: func(_ time.Time, _ string, payload []byte) {
+			c.note(func() {
+				if c.received[string(payload)]++; c.received[string(payload)] == 1 {
+					c.order = append(c.order, string(payload))
+				}
+			})
+		},
 		Connection: func(up bool, reason string) {
 			c.note(func() {
 				if up {
@@ -353,7 +360,7 @@ func TestClientsGoOnToTheNextBrokerAndFromTheLastToTheFirst(t *testing.T) {
 	}
 }
 
-func TestMessagesThatNoBrokerHasAcknowledgedGoToTheNextOne(t *testing.T) {
+func TestMessagesThatNoBrokerHasAcknowledgedGoToTheNextOneInTheirOrder(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
 		t.Run("MQTT "+version, func(t *testing.T) {
@@ -363,15 +370,15 @@ func TestMessagesThatNoBrokerHasAcknowledgedGoToTheNextOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer silent.Close()
-			accepted := map[string]string{Version311: "\x20\x02\x00\x00", Version5: "\x20\x03\x00\x00\x00"}[version]
-			go func() { // a broker that accepts the client, takes its messages and dies before it acknowledges them
+			accepted := map[string]string{Version311: "\x20\x02\x00\x00", Version5: "\x20\x06\x00\x00\x03\x21\x00\x03"}[version]
+			go func() { // a broker that accepts the client, takes some messages (three, with MQTT 5) and dies before it acknowledges them
 				c, err := silent.Accept()
 				if err != nil {
 					return
 				}
 				_, _ = c.Read(make([]byte, 1000))
 				_, _ = c.Write([]byte(accepted))
-				_, _ = io.CopyN(io.Discard, c, 200)
+				_, _ = io.CopyN(io.Discard, c, 60)
 				c.Close()
 			}()
 			good := startBroker(t)
@@ -380,12 +387,19 @@ func TestMessagesThatNoBrokerHasAcknowledgedGoToTheNextOne(t *testing.T) {
 			setup := publisher(version, silent.Addr().String(), 1)
 			setup.Failover = []string{good.Address()}
 			p := open(t, setup)
+			var want []string
 			for i := range 20 {
-				if err := p.Publish("/PRT/x", []byte(fmt.Sprintf("message %d", i))); err != nil {
+				want = append(want, fmt.Sprintf("message %d", i))
+				if err := p.Publish("/PRT/x", []byte(want[i])); err != nil {
 					t.Fatal(err)
 				}
 			}
 			waitFor(t, "all messages", func() bool { n, _ := s.count(); return n == 20 })
+			s.note(func() {
+				if !slices.Equal(s.order, want) {
+					t.Errorf("the messages come as %q", s.order)
+				}
+			})
 		})
 	}
 }

@@ -4,17 +4,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/autopaho"
-	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 	"github.com/eclipse/paho.golang/paho/session/state"
 	"github.com/eclipse/paho.golang/paho/store/memory"
 
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -34,6 +35,8 @@ type client5 struct {
 	cancel  context.CancelFunc
 	// unacknowledged has messages of QoS 1 and 2 until the broker acknowledges them.
 	unacknowledged *keeper
+	// waiting has those that were not sent yet.
+	waiting *queue5
 	// connections counts connections, so that a handler recognises that its own was replaced.
 	connections   atomic.Int64
 	subscriptions *transport.Subscriptions
@@ -41,14 +44,15 @@ type client5 struct {
 
 func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client5{setup: s, dialer: d, cancel: cancel, subscriptions: transport.NewSubscriptions(s.Setup, events)}
-	c.unacknowledged = &keeper{Store: memory.New(), again: c.enqueue}
+	c := &client5{setup: s, dialer: d, cancel: cancel, waiting: &queue5{}, subscriptions: transport.NewSubscriptions(s.Setup, events)}
+	c.unacknowledged = &keeper{Store: memory.New(), again: c.waiting.putBack}
 	options := autopaho.ClientConfig{
 		ServerUrls:                    []*url.URL{{Scheme: "mqtt", Host: s.Broker}}, // a name only: the dialer knows where to go
 		KeepAlive:                     uint16(s.keepAlive / time.Second),
 		CleanStartOnInitialConnection: !s.keepsSession,
 		ConnectTimeout:                2 * (handshake + d.Timeout()), // the dialer's wait limits it
 		ReconnectBackoff:              func(int) time.Duration { return 0 },
+		Queue:                         c.waiting,
 		ConnectPacketBuilder:          c.connectPacket,
 		AttemptConnection: func(ctx context.Context, _ autopaho.ClientConfig, _ *url.URL) (net.Conn, error) {
 			return d.dial(ctx)
@@ -154,10 +158,7 @@ func (c *client5) Publish(topic string, payload []byte) error {
 	if c.setup.publishQoS == 0 {
 		return c.dialer.out.put(topic, payload)
 	}
-	return c.enqueue(&paho.Publish{Topic: topic, Payload: payload, QoS: c.setup.publishQoS, Retain: c.setup.retain})
-}
-
-func (c *client5) enqueue(message *paho.Publish) error {
+	message := &paho.Publish{Topic: topic, Payload: payload, QoS: c.setup.publishQoS, Retain: c.setup.retain}
 	return c.manager.PublishViaQueue(context.Background(), &autopaho.QueuePublish{Publish: message})
 }
 
@@ -175,10 +176,10 @@ func (c *client5) Close(ctx context.Context) {
 }
 
 // keeper keeps messages of QoS 1 and 2 after the broker lost the session, by its restart or a change of broker. The library
-// forgets them with the session, as the standard says. They were not delivered, so they are published again.
+// forgets them with the session, as the standard says. They were not delivered, so they are published again, before all that wait.
 type keeper struct {
 	*memory.Store
-	again func(*paho.Publish) error
+	again func(messages [][]byte)
 }
 
 // Reset runs when the broker does not know the session.
@@ -187,7 +188,7 @@ func (k *keeper) Reset() error {
 	if err != nil {
 		return err
 	}
-	var messages []*paho.Publish
+	var messages [][]byte
 	for _, id := range ids {
 		if message := k.message(id); message != nil {
 			messages = append(messages, message)
@@ -196,28 +197,20 @@ func (k *keeper) Reset() error {
 	if err := k.Store.Reset(); err != nil {
 		return err
 	}
-	for _, message := range messages {
-		if err := k.again(message); err != nil {
-			return err
-		}
-	}
+	k.again(messages)
 	return nil
 }
 
 // message returns the message with an id; nil if the broker has it already (PUBREL).
-func (k *keeper) message(id uint16) *paho.Publish {
+func (k *keeper) message(id uint16) []byte {
 	stored, err := k.Get(id)
 	if err != nil {
 		return nil
 	}
 	defer stored.Close()
-	packet, err := packets.ReadPacket(stored)
-	if err != nil {
+	packet, err := io.ReadAll(stored)
+	if err != nil || len(packet) == 0 || packet[0]>>4 != mqttwire.TypePublish {
 		return nil
 	}
-	p, ok := packet.Content.(*packets.Publish)
-	if !ok {
-		return nil
-	}
-	return &paho.Publish{Topic: p.Topic, Payload: p.Payload, QoS: p.QoS, Retain: p.Retain}
+	return packet
 }
