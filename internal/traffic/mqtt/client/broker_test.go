@@ -621,3 +621,29 @@ func TestTsharkFindsNothingMalformed(t *testing.T) {
 		t.Errorf("tshark finds %d PUBLISH packets; want 601", publishes)
 	}
 }
+
+func TestClosingWaitsForMessagesThatWereNotSentYet(t *testing.T) {
+	t.Parallel()
+	b := startBroker(t)
+	for _, version := range versions {
+		t.Run("MQTT "+version, func(t *testing.T) {
+			t.Parallel()
+			s := open(t, subscriber(version, b.Address(), 1))
+			s.subscribed(t)
+			p := open(t, publisher(version, b.Address(), 1))
+			for i := range 5 {
+				if err := p.Publish("/PRT/x", []byte(fmt.Sprintf("%s %d", version, i))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			p.Close(ctx) // it may not even be connected yet
+			waitFor(t, "all messages", func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return s.received[version+" 4"] > 0
+			})
+		})
+	}
+}

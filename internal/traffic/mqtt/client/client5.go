@@ -162,10 +162,13 @@ func (c *client5) Publish(topic string, payload []byte) error {
 	return c.manager.PublishViaQueue(context.Background(), &autopaho.QueuePublish{Publish: message})
 }
 
-// Close waits for acknowledgements. Events.Sent was called for all messages that were written.
+// Close waits until all messages are acknowledged. Events.Sent was called for all messages that were written.
 func (c *client5) Close(ctx context.Context) {
 	c.dialer.out.drain(ctx)
 	poll(ctx, func() bool {
+		if !c.waiting.empty() { // a message is in both for a moment, so that it is seen in one
+			return false
+		}
 		ids, err := c.unacknowledged.List()
 		return err != nil || len(ids) == 0
 	})

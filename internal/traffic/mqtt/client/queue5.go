@@ -62,6 +62,12 @@ func (q *queue5) Wait() chan struct{} {
 	return arrived
 }
 
+func (q *queue5) empty() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.messages.Len() == 0
+}
+
 // Peek implements queue.Queue.
 func (q *queue5) Peek() (queue.Entry, error) {
 	q.mu.Lock()
