@@ -446,7 +446,7 @@ func TestConfigurationsThatMakeNoSenseAreRefused(t *testing.T) {
 		"broadcast":         udp(func(c *trafficconfig.Config) { c.Broadcast = "nowhere" }),
 		"publish.qos":       udp(func(c *trafficconfig.Config) { c.Publish.QoS = 1 }),
 		"publish.repeat is": udp(func(c *trafficconfig.Config) { c.Publish.Repeat = &trafficconfig.Repeat{Times: 1} }),
-		"want a period, and no more than 1024": udp(func(c *trafficconfig.Config) {
+		"want a period, and at most 1024": udp(func(c *trafficconfig.Config) {
 			c.Publish.PeriodSeconds, c.Publish.Repeat = 0.05, &trafficconfig.Repeat{Times: 1, IntervalSeconds: 60}
 		}),
 		"does not repeat": mqtt(func(c *trafficconfig.Config) { c.Publish.Repeat = &trafficconfig.Repeat{Times: 1, IntervalSeconds: 1} }),

@@ -186,13 +186,15 @@ func (c Config) validatePublish(described protocol.Protocol) error {
 	case p.AdaptRate != nil && p.PeriodSeconds == 0:
 		return fmt.Errorf("publish.adaptRate: want a periodSeconds, which is what is adapted")
 	case p.AdaptRate != nil && (p.AdaptRate.LowFrames >= p.AdaptRate.HighFrames || !(p.AdaptRate.MaxPeriodSeconds > 0 && p.AdaptRate.MaxPeriodSeconds <= LongestTime.Seconds())):
-		return fmt.Errorf("publish.adaptRate is %+v: want lowFrames below highFrames, and maxPeriodSeconds up to 1000000", *p.AdaptRate)
+		return fmt.Errorf("publish.adaptRate has lowFrames %d, highFrames %d and maxPeriodSeconds %v s: want lowFrames below highFrames, and maxPeriodSeconds above 0, up to 1000000 s",
+			p.AdaptRate.LowFrames, p.AdaptRate.HighFrames, p.AdaptRate.MaxPeriodSeconds)
 	case p.Repeat != nil && !described.Broadcast:
 		return fmt.Errorf("publish.repeat: protocol %s does not repeat messages", c.Protocol)
 	case p.Repeat != nil && (p.Repeat.Times < 1 || !(p.Repeat.IntervalSeconds >= 0.001 && p.Repeat.IntervalSeconds <= 60)):
-		return fmt.Errorf("publish.repeat is %+v: want times from 1 and intervalSeconds from 0.001 to 60", *p.Repeat)
+		return fmt.Errorf("publish.repeat is %d times, one every %v s: want times from 1 and intervalSeconds from 0.001 to 60 s", p.Repeat.Times, p.Repeat.IntervalSeconds)
 	case p.Repeat != nil && !(float64(p.Repeat.Times)*p.Repeat.IntervalSeconds <= mqttudp.Remembered*p.PeriodSeconds):
-		return fmt.Errorf("publish.repeat is %+v with periodSeconds %v: want a period, and no more than %d in the time of the repeats", *p.Repeat, p.PeriodSeconds, mqttudp.Remembered)
+		return fmt.Errorf("publish.repeat is %d times, one every %v s, with periodSeconds %v s: want a period, and at most %d messages in the time of a message's repeats",
+			p.Repeat.Times, p.Repeat.IntervalSeconds, p.PeriodSeconds, mqttudp.Remembered)
 	case !(p.FirstAfterSeconds >= 0 && p.FirstAfterSeconds <= 2e6): // lead and phase
 		return fmt.Errorf("publish.firstAfterSeconds is %v: want 0 to 2000000", p.FirstAfterSeconds)
 	}
