@@ -38,7 +38,7 @@ func OpenBrokered(p protocol.Protocol, setup Setup, events Events, connection fu
 	b.done.Go(func() {
 		for ctx.Err() == nil {
 			if err := connection(ctx, b); err != nil && ctx.Err() == nil {
-				events.Connection(false, err.Error())
+				events.Lost(err)
 			}
 		}
 	})

@@ -25,6 +25,7 @@ import (
 	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/protocol"
+	"vignette.dev/vignette/internal/traffic/request/requesttest"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -645,5 +646,39 @@ func TestClosingWaitsForMessagesThatWereNotSentYet(t *testing.T) {
 				return s.received[version+" 4"] > 0
 			})
 		})
+	}
+}
+
+func TestAClientTellsInWordsWhyItIsNotConnected(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	go func() { // it accepts nobody
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = c.Read(make([]byte, 1000))
+			c.Close()
+		}
+	}()
+	nobody := requesttest.Address(t)
+	for _, version := range versions {
+		for broker, want := range map[string]string{nobody: nobody + ": nobody serves there", listener.Addr().String(): "the connection was closed"} {
+			c := open(t, subscriber(version, broker, 0))
+			told := func() string {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return strings.Join(c.warnings, "\n")
+			}
+			waitFor(t, "a reason", func() bool { return told() != "" })
+			if got := told(); !strings.Contains(got, want) || strings.Contains(got, "EOF") || strings.Contains(got, "dial tcp") {
+				t.Errorf("MQTT %s: %q; want %q", version, got, want)
+			}
+		}
 	}
 }

@@ -68,10 +68,10 @@ func newClient311(s setup, d *dialer, events transport.Events) *client311 {
 		SetCustomOpenConnectionFn(func(*url.URL, paho.ClientOptions) (net.Conn, error) { return d.dial(ctx) }).
 		SetDefaultPublishHandler(c.received).
 		SetOnConnectHandler(func(paho.Client) { c.connected() }).
-		SetConnectionLostHandler(func(_ paho.Client, err error) { events.Connection(false, err.Error()) })
+		SetConnectionLostHandler(func(_ paho.Client, err error) { events.Lost(err) })
 	o.SetConnectionNotificationHandler(func(_ paho.Client, n paho.ConnectionNotification) {
 		if failed, ok := n.(paho.ConnectionNotificationFailed); ok {
-			events.Connection(false, failed.Reason.Error())
+			events.Lost(failed.Reason)
 		}
 	})
 	c.client = paho.NewClient(o)

@@ -70,7 +70,7 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 			events.Connection(false, "connection lost")
 			return true
 		},
-		OnConnectError: func(err error) { events.Connection(false, err.Error()) },
+		OnConnectError: func(err error) { events.Lost(err) },
 		ClientConfig: paho.ClientConfig{
 			ClientID:      s.ClientID,
 			Session:       state.New(c.unacknowledged, memory.New()),

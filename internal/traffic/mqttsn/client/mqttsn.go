@@ -282,7 +282,7 @@ func (c *Client) run() {
 		if c.ctx.Err() != nil {
 			return
 		}
-		c.events.Connection(false, err.Error())
+		c.events.Lost(err)
 	}
 }
 

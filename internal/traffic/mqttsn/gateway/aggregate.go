@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 const (
@@ -138,7 +139,7 @@ func (a *aggregate) run(ctx context.Context) {
 			}
 			a.down(conn)
 		}
-		if text := err.Error(); text != reported && ctx.Err() == nil {
+		if text := transport.Words(err); text != reported && ctx.Err() == nil {
 			a.g.warn("no connection to the broker: " + text)
 			reported = text
 		}

@@ -10,6 +10,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // state is a client's state (6.14 of the specification).
@@ -165,7 +166,7 @@ func (s *session) opened() {
 // refused: the connection to the broker failed.
 func (s *session) refused(err error) {
 	s.g.metrics.refused.Inc()
-	s.g.warn(fmt.Sprintf("client %s is refused: %v", s.clientID, err))
+	s.g.warn(fmt.Sprintf("client %s is refused: %s", s.clientID, transport.Words(err)))
 	s.send(&wire.Connack{Code: wire.Congestion})
 	s.forget()
 }

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
 
@@ -90,7 +89,7 @@ func (t *transparent) answered(kind byte, id uint16, granted byte) {
 }
 
 func (t *transparent) lost(err error) {
-	t.locked(func() { t.s.endLost(fmt.Sprintf("its connection to the broker: %v", err)) })
+	t.locked(func() { t.s.endLost("its connection to the broker: " + transport.Words(err)) })
 }
 
 func (t *transparent) publish(m message, id uint16, dup bool) error {

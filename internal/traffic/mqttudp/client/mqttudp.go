@@ -121,7 +121,7 @@ func (c *Client) run() {
 	for retry := firstRetry; c.ctx.Err() == nil; {
 		receiver, sender, err := c.open()
 		if err != nil {
-			c.events.Connection(false, err.Error())
+			c.events.Lost(err)
 			select {
 			case <-c.ctx.Done():
 			case <-time.After(retry):
@@ -149,7 +149,7 @@ func (c *Client) use(receiver, sender *net.UDPConn) {
 	reason := "closed"
 	if receiver != nil {
 		if err := c.receive(receiver); err != nil && c.ctx.Err() == nil {
-			reason = err.Error()
+			reason = transport.Words(err)
 		}
 		receiver.Close()
 	} else {

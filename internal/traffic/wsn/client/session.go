@@ -45,7 +45,7 @@ func (c *client) run(ctx context.Context) {
 			return
 		}
 		if ctx.Err() == nil {
-			c.events.Connection(false, err.Error())
+			c.events.Lost(err)
 		}
 		select {
 		case <-c.ending:

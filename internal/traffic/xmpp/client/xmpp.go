@@ -93,7 +93,7 @@ func (c *client) run(ctx context.Context) {
 	defer close(c.done)
 	for ctx.Err() == nil {
 		if err := c.connection(ctx); ctx.Err() == nil {
-			c.events.Connection(false, err.Error())
+			c.events.Lost(err)
 		}
 	}
 }

@@ -303,7 +303,7 @@ func TestWithoutAConnectionMessagesAreRefused(t *testing.T) {
 	if err := p.Publish("a", nil); !errors.Is(err, transport.ErrNotConnected) {
 		t.Errorf("%v; want %v", err, transport.ErrNotConnected)
 	}
-	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "refused") })
+	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "nobody serves there") })
 }
 
 func TestAfterARestartOfTheServerClientsAreBackAndSubscribed(t *testing.T) {

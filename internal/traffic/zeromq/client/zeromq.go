@@ -87,7 +87,7 @@ func (c *Client) run() {
 		err = c.session(broker)
 		reason := "closed"
 		if c.ctx.Err() == nil {
-			reason = fmt.Sprintf("%s: %v", broker, err)
+			reason = broker + ": " + transport.Words(err)
 		}
 		c.events.Connection(false, reason)
 	}
