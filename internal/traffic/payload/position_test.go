@@ -2,6 +2,7 @@ package payload_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -33,6 +34,12 @@ func wanderer(t *testing.T, seed uint64) (*scenario.Scenario, *track.Platform) {
 		}
 	}
 	s := scenariotest.Open(t, b)
+	return s, platformOf(t, s)
+}
+
+// platformOf is platform 5 of a scenario.
+func platformOf(t *testing.T, s *scenario.Scenario) *track.Platform {
+	t.Helper()
 	all, err := s.Movements(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +48,7 @@ func wanderer(t *testing.T, seed uint64) (*scenario.Scenario, *track.Platform) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return s, track.NewPlatform(m, t0)
+	return track.NewPlatform(m, t0)
 }
 
 // truth is the position of the scenario itself, by the cursor that radiod uses.
@@ -121,6 +128,26 @@ func TestMessagesReportThePositionOfTheScenarioAtTheirTime(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+var bearings = map[string]*regexp.Regexp{"nffi": regexp.MustCompile(`<bearing>([^<]*)<`), "gps": regexp.MustCompile(`[EW],[0-9.]+,([^,]*),`)}
+
+func TestBearingsAreFromNorthAroundToNorth(t *testing.T) {
+	for azimuth, want := range map[float64]string{-90: "270.0", 450: "090.0", 360: "000.0", 211.5: "211.5", 359.97: "000.0", -0.01: "000.0"} {
+		b := scenario.NewBuilder(scenario.Options{})
+		err := errors.Join(b.Position(0, 5, geo.Position{Latitude: 47, Longitude: 8}), b.Velocity(0, 5, geo.Velocity{Azimuth: azimuth, Speed: 3}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sender := prt
+		sender.Track = platformOf(t, scenariotest.Open(t, b))
+		for kind, bearing := range bearings {
+			content := maker(t, kind, sender, 7).Append(nil, "PRT-S003_1", t0)
+			if got := bearing.FindSubmatch(content); got == nil || string(got[1]) != want {
+				t.Errorf("%s with azimuth %v has bearing %q; want %s", kind, azimuth, got, want)
+			}
 		}
 	}
 }

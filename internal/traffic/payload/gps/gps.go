@@ -34,7 +34,7 @@ func (m *Maker) Append(dst []byte, id string, at time.Time) []byte {
 	tag := fmt.Sprintf("t:%s,c:%d", id, at.UnixMilli())
 	sentence := fmt.Sprintf("GPRMC,%s,A,%s,%s,%05.2f,%05.1f,%s,,,A", utc.Format("150405.000"),
 		angle(p.LatitudeDegrees, 2, "N", "S"), angle(p.LongitudeDegrees, 3, "E", "W"),
-		p.SpeedKilometresPerHour/kilometresPerHour, p.BearingDegrees, utc.Format("020106"))
+		p.SpeedKilometresPerHour/kilometresPerHour, p.Bearing(), utc.Format("020106"))
 	return fmt.Appendf(dst, "\\%s*%02X\\$%s*%02X\r\n", tag, checksum(tag), sentence, checksum(sentence))
 }
 

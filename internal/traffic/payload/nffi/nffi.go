@@ -148,7 +148,7 @@ func (m *Maker) track(dst []byte, id string, at time.Time, p track.Position) []b
 		`<specialUserDefined>%013d</specialUserDefined><remarks>%s</remarks></deviceSpecificData>`+
 		`</track>`,
 		m.country, m.entity, at.UTC().Format("20060102150405"),
-		p.LatitudeDegrees, p.LongitudeDegrees, p.AltitudeMetres, p.BearingDegrees, p.SpeedKilometresPerHour,
+		p.LatitudeDegrees, p.LongitudeDegrees, p.AltitudeMetres, p.Bearing(), p.SpeedKilometresPerHour,
 		m.name, id, at.UnixMilli(), m.remarksFor(id))
 }
 

@@ -11,10 +11,16 @@ import (
 // Position is that of a unit, WGS 84.
 type Position struct {
 	LatitudeDegrees, LongitudeDegrees float64
-	// BearingDegrees clockwise from true north, from 0 to less than 360.
+	// BearingDegrees clockwise from true north; messages have Bearing.
 	BearingDegrees         float64
 	SpeedKilometresPerHour float64
 	AltitudeMetres         float64
+}
+
+// Bearing is the bearing in tenths of a degree, from 0 to 359.9. A scenario may have another number of turns.
+func (p Position) Bearing() float64 {
+	const turn = 3600
+	return math.Mod(math.Mod(math.Round(10*p.BearingDegrees), turn)+turn, turn) / 10
 }
 
 // Track is the way of a unit.
