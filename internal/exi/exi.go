@@ -22,8 +22,8 @@ type Options struct {
 // Header is the first byte of what Encode makes. It says that EXI 1.0 follows, without options.
 const Header = 0x80
 
-// cookie may stand before the header.
-var cookie = []byte("$EXI")
+// Cookie may stand before the header.
+var Cookie = []byte("$EXI")
 
 // name is a qualified name.
 type name struct{ uri, local string }
@@ -123,8 +123,8 @@ func Decode(dst, exi []byte, o Options) ([]byte, error) {
 }
 
 func cutHeader(exi []byte) (body []byte, err error) {
-	if len(exi) >= len(cookie) && string(exi[:len(cookie)]) == string(cookie) {
-		exi = exi[len(cookie):]
+	if len(exi) >= len(Cookie) && string(exi[:len(Cookie)]) == string(Cookie) {
+		exi = exi[len(Cookie):]
 	}
 	if len(exi) == 0 || exi[0] != Header {
 		return nil, errOptions

@@ -91,6 +91,19 @@ func TestTheIdAndTimeAreFoundWithoutAWordAboutTheEncoding(t *testing.T) {
 	})
 }
 
+func TestTheIdIsFoundBehindTheCookieOfEXI(t *testing.T) {
+	for _, encoding := range []string{EXI, EXISchemaless} {
+		c, err := New(NFFI, encoding, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		content := append([]byte("$EXI"), encoded(t, c, example(NFFI, "PRT-S003_1"))...)
+		if got, at, ok := Identify(content); !ok || got != "PRT-S003_1" || !at.Equal(made) {
+			t.Errorf("%s: %q at %v, %v; want PRT-S003_1 at %v", encoding, got, at, ok, made)
+		}
+	}
+}
+
 func TestNoCodecReadsWhatAnotherWrote(t *testing.T) {
 	everyCodec(t, func(t *testing.T, c *Codec) {
 		everyCodec(t, func(t *testing.T, other *Codec) {

@@ -38,7 +38,7 @@ func Identify(content []byte) (id string, made time.Time, ok bool) {
 	case len(content) == 0:
 	case content[0]>>5 == cborMap:
 		return identifyCBOR(content)
-	case content[0] == exi.Header:
+	case content[0] == exi.Header, bytes.HasPrefix(content, exi.Cookie):
 		return identifyEXI(content)
 	}
 	return "", made, false
