@@ -3,12 +3,17 @@
 package appinstance
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -94,10 +99,46 @@ func ReadConfig[C interface{ Validate() error }](path string) (C, error) {
 		return c, err
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
-		return c, fmt.Errorf("%s: %w", path, err)
+		return c, fmt.Errorf("%s: %w", path, inWords(err, text))
 	}
 	if err := c.Validate(); err != nil {
 		return c, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
+}
+
+// inWords says why a text cannot be read as a configuration, without the words of the JSON library.
+func inWords(err error, text []byte) error {
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		found, isNumber := strings.CutPrefix(wrong.Value, "number ")
+		if !isNumber {
+			found = "of the kind " + wrong.Value
+			if wrong.Value == "number" {
+				found = "a number"
+			}
+		}
+		return fmt.Errorf("%s is %s: want %s", cmp.Or(wrong.Field, "the file"), found, wanted(wrong.Type.Kind()))
+	}
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("line %d is no JSON: want one whole object in braces", 1+bytes.Count(text[:syntax.Offset], []byte("\n")))
+	}
+	return err
+}
+
+func wanted(kind reflect.Kind) string {
+	switch kind {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Uint16:
+		return "a whole number from 0 to 65535"
+	case reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object in braces"
+	}
+	return "a whole number"
 }

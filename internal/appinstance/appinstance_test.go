@@ -1,6 +1,8 @@
 package appinstance
 
 import (
+	"os"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -28,5 +30,46 @@ func TestASignalMakesAProcessQuiet(t *testing.T) {
 	case <-sending.Done():
 	case <-time.After(10 * time.Second):
 		t.Error("it may still send")
+	}
+}
+
+// options of an instance.
+type options struct {
+	Name    string          `json:"name"`
+	Count   int             `json:"count"`
+	ID      uint16          `json:"id"`
+	Publish *publishOptions `json:"publish"`
+}
+
+type publishOptions struct {
+	PeriodSeconds float64  `json:"periodSeconds"`
+	Retain        bool     `json:"retain"`
+	Topics        []string `json:"topics"`
+}
+
+func (options) Validate() error { return nil }
+
+func TestAConfigurationThatCannotBeReadIsToldInWords(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config.json")
+	for content, want := range map[string]string{
+		`{"name": 5}`:                           "name is a number: want text",
+		`{"id": 70000}`:                         "id is 70000: want a whole number from 0 to 65535",
+		`{"count": 5.5}`:                        "count is 5.5: want a whole number",
+		`{"count": "five"}`:                     "count is of the kind string: want a whole number",
+		`{"publish": {"periodSeconds": "10s"}}`: "publish.periodSeconds is of the kind string: want a number",
+		`{"publish": {"retain": "yes"}}`:        "publish.retain is of the kind string: want true or false",
+		`{"publish": {"topics": "#"}}`:          "publish.topics is of the kind string: want a list",
+		`{"publish": "all"}`:                    "publish is of the kind string: want an object in braces",
+		`[]`:                                    "the file is of the kind array: want an object in braces",
+		"{\n\"name\": \"a\",\n\"count\" 5}":     "line 3 is no JSON: want one whole object in braces",
+		`{"name": "a"`:                          "line 1 is no JSON: want one whole object in braces",
+		"":                                      "line 1 is no JSON: want one whole object in braces",
+	} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ReadConfig[options](path); err == nil || err.Error() != path+": "+want {
+			t.Errorf("%s: %v\nwant %s: %s", content, err, path, want)
+		}
 	}
 }
