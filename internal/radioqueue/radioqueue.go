@@ -10,7 +10,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -154,6 +153,8 @@ type Client struct {
 // maxAnswer is more than a node's networks take.
 const maxAnswer = 4096
 
+var errAbsent = errors.New("radio queue: radiod does not answer")
+
 // Ask for a report within a time. It fails if radiod is absent or does not answer.
 func (c *Client) Ask(within time.Duration) (Report, error) {
 	report, err := c.ask(time.Now().Add(within))
@@ -171,22 +172,20 @@ func (c *Client) ask(until time.Time) (report Report, err error) {
 		}
 		conn, err := net.DialTimeout("unix", address, time.Until(until))
 		if err != nil {
-			return report, fmt.Errorf("radio queue: %w", err)
+			return report, errAbsent
 		}
 		c.conn, c.answers = conn, bufio.NewReaderSize(conn, maxAnswer)
 	}
-	if err := c.conn.SetDeadline(until); err != nil {
-		return report, fmt.Errorf("radio queue: %w", err)
-	}
+	_ = c.conn.SetDeadline(until) // only a closed connection has none, and the next step fails
 	if _, err := c.conn.Write([]byte("\n")); err != nil {
-		return report, fmt.Errorf("radio queue: %w", err)
+		return report, errAbsent
 	}
 	line, err := c.answers.ReadSlice('\n')
-	if err == nil {
-		err = json.Unmarshal(line, &report)
-	}
 	if err != nil {
-		return report, fmt.Errorf("radio queue: answer: %w", err)
+		return report, errAbsent
+	}
+	if json.Unmarshal(line, &report) != nil {
+		return report, errors.New("radio queue: radiod's answer is malformed")
 	}
 	if len(report.Networks) == 0 {
 		return report, errors.New("radio queue: the node has no radio whose queue is known")

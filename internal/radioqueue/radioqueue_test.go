@@ -38,15 +38,16 @@ func TestAClientHearsOfTheLongestQueueAndOutlivesTheServer(t *testing.T) {
 			t.Errorf("%+v, %v; want %d frames at most", r, err, max(want, 1))
 		}
 	}
-	if _, err := c.Ask(time.Second); err == nil {
-		t.Error("a report without a server")
+	const absent = "radio queue: radiod does not answer"
+	if _, err := c.Ask(time.Second); err == nil || err.Error() != absent {
+		t.Errorf("without a server: %v; want %q", err, absent)
 	}
 	s := serve(t, c.Address, &frames)
 	ask(7)
 	ask(0)
 	s.Close()
-	if _, err := c.Ask(time.Second); err == nil {
-		t.Error("a report of a server that has ended")
+	if _, err := c.Ask(time.Second); err == nil || err.Error() != absent {
+		t.Errorf("after the server's end: %v; want %q", err, absent)
 	}
 	serve(t, c.Address, &frames)
 	ask(9)
