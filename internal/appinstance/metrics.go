@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,9 @@ func ServeMetrics(ctx context.Context, metrics prometheus.Gatherer, port int) er
 	}
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
 	if err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("metricsPort %d: another program uses the port: want a free one", port)
+		}
 		return fmt.Errorf("metricsPort %d: %w", port, err)
 	}
 	mux := http.NewServeMux()
