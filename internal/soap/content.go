@@ -3,6 +3,7 @@ package soap
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -88,7 +89,7 @@ func Unwrap(element []byte) (content []byte, wrapper *Element, err error) {
 	case e.Name.Local == "Base64":
 		content, err := base64.StdEncoding.DecodeString(strings.TrimSpace(e.Text))
 		if err != nil {
-			return nil, nil, fmt.Errorf("content in base64: %w", err)
+			return nil, nil, errors.New("content in base64 has other characters, or an odd length")
 		}
 		return content, e, nil
 	}

@@ -189,7 +189,7 @@ func TestTheHTTPServerAnswersWhatIsNoEnvelope(t *testing.T) {
 		"what must be known":   {request.Request{Body: envelope(`<s:Header><x:a xmlns:x="urn:x" s:mustUnderstand="true"/></s:Header><s:Body/>`)}, 500, "soap:MustUnderstand"},
 		"a fault":              {request.Request{Body: envelope(`<s:Body><s:Fault/></s:Body>`)}, 400, "a fault is no request"},
 		"another reply-to":     {request.Request{Body: envelope(`<s:Header><a:ReplyTo xmlns:a="` + soap.NSAddressing + `"><a:Address>http://x</a:Address></a:ReplyTo></s:Header><s:Body/>`)}, 400, "want the anonymous address or none"},
-		"content of no base64": {request.Request{Body: envelope(`<s:Body><v:Base64 xmlns:v="https://vignette.dev/wsn">!</v:Base64></s:Body>`)}, 400, "base64"},
+		"content of no base64": {request.Request{Body: envelope(`<s:Body><v:Base64 xmlns:v="https://vignette.dev/wsn">!</v:Base64></s:Body>`)}, 400, "content in base64 has other characters, or an odd length"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := answerHTTP(handler, time.Now(), c.r)
