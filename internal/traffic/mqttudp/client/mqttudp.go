@@ -291,7 +291,7 @@ func (c *Client) again(one repeat) {
 		err = errors.New("its socket failed, and from another one it would be a new message to receivers")
 	}
 	if err != nil {
-		c.warnOnce(fmt.Sprintf("a message is not repeated, and perhaps others: %v", err))
+		c.warnOnce("a message is not repeated, and perhaps others: " + transport.Words(err))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
 )
 
@@ -42,7 +43,7 @@ func listen(c *client) (*consumer, error) {
 	e.server = &http.Server{Handler: e, ReadHeaderTimeout: time.Minute, IdleTimeout: idleTimeout, ErrorLog: log.New(io.Discard, "", 0)}
 	go func() {
 		if err := e.server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			c.setup.Warn("consumer: " + err.Error())
+			c.setup.Warn("the port for the broker's messages fails: " + transport.Words(err))
 		}
 	}()
 	return e, nil

@@ -55,12 +55,9 @@ func PGMEndpoint(transport string, local netip.Addr, group string) (string, erro
 func interfaceAddress(name string) (netip.Addr, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("interface %s: %w", name, err)
+		return netip.Addr{}, fmt.Errorf("interface %q: want one of this node", name)
 	}
-	addresses, err := device.Addrs()
-	if err != nil {
-		return netip.Addr{}, fmt.Errorf("interface %s: %w", name, err)
-	}
+	addresses, _ := device.Addrs() // an interface that is gone meanwhile has none
 	for _, a := range addresses {
 		if prefix, err := netip.ParsePrefix(a.String()); err == nil && prefix.Addr().Is4() {
 			return prefix.Addr(), nil
