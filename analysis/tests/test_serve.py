@@ -5,6 +5,8 @@ import http.client
 import json
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from urllib.parse import urlencode
@@ -149,3 +151,11 @@ def test_the_command_takes_memory_as_kubernetes_writes_it():
     for text in ("1 GB", "1ki", "", "-1", "1e999"):
         with pytest.raises(argparse.ArgumentTypeError, match=f"'{text}': want bytes such as 1Gi"):
             serve._quantity(text)
+
+
+def test_the_command_ends_when_its_container_is_stopped(archive, tmp_path):
+    command = [sys.executable, "-m", "vignette_analysis", "serve", f"--socket={tmp_path / 's'}", f"--archive={archive}"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline().startswith(b"serving")
+        process.terminate()
+        assert process.wait(30) == 0  # -SIGTERM: by the default, which a container's first process does not have

@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import json
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -75,6 +76,7 @@ def _quantity(text: str) -> int:
 
 
 def _execute(options: argparse.Namespace) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # a container's first process has no default for it
     options.socket.unlink(missing_ok=True)
     with Server(options.socket, options.archive, options.timeout, options.memory) as server:
         print(f"serving comparisons of {options.archive} at {options.socket}", flush=True)
