@@ -87,6 +87,7 @@ func run(t *testing.T, after time.Duration, configs map[string]messagingconfig.C
 	t.Helper()
 	events := map[string][]string{}
 	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Unix(1_700_000_000, 0))) // it is 2000, and a log's times are later
 		n := &network{delay: time.Second, services: map[string]*memoryPeer{}}
 		begin := time.Now()
 		ctx, stop := context.WithCancel(t.Context())
@@ -223,15 +224,16 @@ func TestAMessageToAGroupIsForItsMembersOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	at := time.Unix(1_700_000_000, 0)
 	body := []byte(`{"msgType":"TEXT","from":"a","to":"red","text":"","sendingTime":1,"msgId":"a/chat_1"}`)
 	own := []byte(`{"msgType":"TEXT","from":"b","to":"red","text":"","sendingTime":1,"msgId":"b/chat_1"}`)
 	for _, r := range []request.Request{{Path: "/messages/red", Body: body}, {Path: "/messages/blue", Body: body}, {Path: "/messages/red", Body: own}} {
-		s.handle(time.Unix(5, 0), r)
+		s.handle(at, r)
 	}
 	if err := s.log.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	if got := written.events(t, time.Unix(5, 0)); len(got) != 2 || got[0] != "0s received a/chat_1 messaging/chat/to/red" {
+	if got := written.events(t, at); len(got) != 2 || got[0] != "0s received a/chat_1 messaging/chat/to/red" {
 		t.Errorf("logged %q; want the reception of one message", got)
 	}
 }
