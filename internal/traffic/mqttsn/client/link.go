@@ -173,7 +173,7 @@ func (c *Client) receive(l *link, at time.Time, p *wire.Publish) {
 	}
 	fresh := true
 	if p.QoS == 2 {
-		digest := maphash.String(seed, topic) ^ maphash.Bytes(seed, p.Data)
+		digest := digestOf(topic, p.Data)
 		c.mu.Lock()
 		before, known := c.unreleased[p.MsgID]
 		fresh = !known || before != digest
@@ -189,6 +189,11 @@ func (c *Client) receive(l *link, at time.Time, p *wire.Publish) {
 	case 2:
 		_ = l.send(&wire.Pubrec{MsgID: p.MsgID})
 	}
+}
+
+// digestOf tells a repetition from another message with the same id.
+func digestOf(topic string, payload []byte) uint64 {
+	return maphash.Comparable(seed, [2]string{topic, string(payload)})
 }
 
 // request sends a packet, repeats it without an answer, and returns the first matching answer.

@@ -124,3 +124,9 @@ func TestAMessageOfAnotherSessionIsNoRepetition(t *testing.T) {
 		})
 	}
 }
+
+func TestDigestsDifferWherePayloadsAreTheirTopics(t *testing.T) {
+	if digestOf("a", []byte("a")) == digestOf("b", []byte("b")) || digestOf("a", []byte("b")) == digestOf("b", []byte("a")) {
+		t.Error("two messages have one digest")
+	}
+}
