@@ -69,7 +69,7 @@ func describe(err error) string {
 }
 
 func (c *connections) once(ctx context.Context, use func(context.Context, *amqp.Channel) error) error {
-	socket, err := c.dialer.Dial(ctx)
+	socket, err := trafficamqp.Dial(ctx, c.dialer)
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func Open(setup transport.Setup, events transport.Events) (transport.Client, err
 
 // connection runs one connection and returns why it ended.
 func (c client) connection(ctx context.Context) error {
-	socket, err := c.Dialer.Dial(ctx)
+	socket, err := Dial(ctx, c.Dialer)
 	if err != nil {
 		return err
 	}
@@ -82,6 +82,16 @@ func (c client) connection(ctx context.Context) error {
 	}
 }
 
+// Dial connects to the dialer's next broker, for Login. The connection lasts as long as something comes.
+func Dial(ctx context.Context, dialer *transport.Dialer) (net.Conn, error) {
+	plain, broker, err := dialer.DialPlain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Below TLS, which gives nothing before the end of its records of up to 16 KiB.
+	return dialer.Secure(ctx, &patient{Conn: plain}, broker)
+}
+
 // Login runs AMQP's handshake on a new socket, with the dialer's user name and password, or a guest's.
 func Login(socket net.Conn, dialer *transport.Dialer, heartbeat time.Duration, properties amqp.Table) (*amqp.Connection, error) {
 	username, password, err := dialer.LoginOrGuest()
@@ -91,7 +101,7 @@ func Login(socket net.Conn, dialer *transport.Dialer, heartbeat time.Duration, p
 	if err := socket.SetDeadline(time.Now().Add(dialer.Timeout())); err != nil {
 		return nil, err
 	}
-	return amqp.Open(&patient{Conn: socket}, amqp.Config{
+	return amqp.Open(socket, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: username, Password: password}}, Vhost: "/",
 		Heartbeat: heartbeat, Locale: "en_US", Properties: properties,
 	})
