@@ -23,7 +23,7 @@ const (
 	securityMode = int32(0o440)
 )
 
-// SecurityName is the name of the Secret. It has the experiment's UID, because the operator cannot read Secrets and must not
+// SecurityName is the name of the Secret. It has the experiment's UID, because the operator reads no Secret's content and must not
 // confuse it with that of an earlier experiment of the same name.
 func SecurityName(e *v1alpha1.Experiment) string { return fmt.Sprintf("%s-security-%s", e.Name, e.UID) }
 

@@ -129,7 +129,7 @@ var (
 // createItHint is the advice if a Secret, a ConfigMap, or a key of one is missing.
 const createItHint = "create it, then create the experiment again"
 
-// startTrouble explains why a container cannot start. The operator cannot read Secrets, so a missing key shows only here.
+// startTrouble explains why a container cannot start. The operator reads no Secret's content, so a missing key shows only here.
 func startTrouble(part string, waiting *corev1.ContainerStateWaiting) (reason, message string) {
 	if found := missingReference.FindStringSubmatch(waiting.Message); found != nil {
 		reason, kind := scope.ReasonSecretNotFound, "Secret"
