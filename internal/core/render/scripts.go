@@ -360,7 +360,7 @@ func whyNotInPattern(e mgen.Event) string {
 	return ""
 }
 
-// checkNodes finds scripts with a flow's number, or a port that they listen on, which another app of their node has.
+// checkNodes finds scripts with a flow's number, or a port to listen on, that another app of their node has.
 func (s *scripts) checkNodes() (errs field.ErrorList) {
 	reported := map[string]bool{}
 	for _, node := range s.in.Topology.Nodes {
