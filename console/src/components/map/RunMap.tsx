@@ -92,10 +92,13 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
     gcTime: 30_000,
   });
   if (links.data?.hopsByRoutes && !byRoutes) setByRoutes(true);
-  const lines = useMemo(() => linksOf(links.data, measure), [links.data, measure]);
-  const hops = useMemo(() => hopsOver(links.data, node), [links.data, node]);
   // Jammers and silences are known for each second, links are not.
   const second = Math.floor(clock.at);
+  const silentNames = [...silentAt(data, name, second)].join(" "); // the same set each second is drawn once
+  const silent = useMemo(() => new Set(silentNames.split(" ").filter((one) => one !== "")), [silentNames]);
+  const hasRadios = network?.links !== false;
+  const lines = useMemo(() => linksOf(links.data, measure, hasRadios ? silent : undefined), [links.data, measure, hasRadios, silent]);
+  const hops = useMemo(() => hopsOver(links.data, node), [links.data, node]);
   const scene = useMemo<Scene>(
     () => ({
       nodes,
@@ -104,11 +107,11 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
       handles: [],
       terrain: data.terrain ?? undefined,
       inCircle: circle,
-      silent: silentAt(data, name, second),
+      silent,
       hops,
       selected: node,
     }),
-    [nodes, nowhere, circle, lines, hops, data, name, second, node, draft],
+    [nodes, nowhere, circle, lines, hops, data, name, second, silent, node, draft],
   );
   const select = (next: string | undefined) => {
     choose({ node: next });

@@ -37,8 +37,15 @@ test("a silence is of a node, or of all nodes of a network", () => {
 const links = { links: [{ from: "a", to: "b", sinr: 12, delivered: 0.95 }, { from: "b", to: "a", sinr: -4, delivered: null }, { from: "b", to: "c", sinr: 3, delivered: 0.02 }] };
 
 test("links have the class of the measure that is chosen", () => {
-  expect(linksOf(links, "sinr").map((l) => l.linkClass)).toEqual([0, 1]);
-  expect(linksOf(links, "delivered").map((l) => l.linkClass)).toEqual([3, 0]);
+  const both = { links: [...links.links.slice(0, 1), { from: "b", to: "a", sinr: -4, delivered: 0.6 }] };
+  expect(linksOf(both, "sinr").map((l) => l.linkClass)).toEqual([0]);
+  expect(linksOf(both, "delivered").map((l) => l.linkClass)).toEqual([2]);
+});
+
+test("nothing is known of what a silent radio sends, though it was heard just before", () => {
+  const both = { links: [{ from: "a", to: "b", sinr: 29 }, { from: "b", to: "a", sinr: 30 }] };
+  expect(linksOf(both, "sinr", new Set(["b"]))).toEqual([{ from: "a", to: "b", linkClass: -1, forward: 29, backward: null }]);
+  expect(linksOf(both, "sinr", new Set(["c"]))[0]?.linkClass).toBe(4);
 });
 
 test("hops are counted from the selected node, else from the one that the server chose", () => {

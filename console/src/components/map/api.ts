@@ -118,8 +118,10 @@ export function valuesOf({ links }: RunLinks, measure: Measure): DirectedLink[] 
   return links.map(({ from, to, sinr, delivered }) => ({ from, to, value: measure === "sinr" ? (sinr ?? null) : typeof delivered === "number" ? 100 * delivered : null }));
 }
 
-export function linksOf(links: RunLinks | undefined, measure: Measure): MapLink[] {
-  return links ? paired(valuesOf(links, measure), (value) => classOf(measure, value)) : [];
+/** linksOf a network. What its silent radios sent before is of no account. */
+export function linksOf(links: RunLinks | undefined, measure: Measure, silent: ReadonlySet<string> = new Set()): MapLink[] {
+  const values = links ? valuesOf(links, measure).map((link) => (silent.has(link.from) ? { ...link, value: null } : link)) : [];
+  return paired(values, (value) => classOf(measure, value));
 }
 
 /** hopsOver the routes or links from a node; without one from the node that the server counts from. */

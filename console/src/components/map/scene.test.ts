@@ -10,8 +10,8 @@ test("a link shows the worse of its directions", () => {
   expect(links).toEqual([{ from: "a", to: "b", linkClass: 1, forward: 3, backward: 25 }]);
 });
 
-test("a direction without a value leaves the other's class", () => {
-  expect(paired([{ from: "b", to: "a", value: 25 }], sinr)[0]).toMatchObject({ linkClass: 4, forward: null });
+test("the worse direction is not known where one direction is not", () => {
+  expect(paired([{ from: "b", to: "a", value: 25 }], sinr)[0]).toMatchObject({ linkClass: -1, forward: null, backward: 25 });
   expect(paired([{ from: "b", to: "a", value: null }], sinr)[0]?.linkClass).toBe(-1);
 });
 

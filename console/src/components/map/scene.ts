@@ -66,7 +66,7 @@ export interface DirectedLink {
   value: number | null;
 }
 
-/** paired joins both directions of each link. The class is that of the worse direction with a value. */
+/** paired joins both directions of each link. The class is that of the worse direction; it is not known where one is not. */
 export function paired(links: readonly DirectedLink[], classOf: (value: number | null) => number): MapLink[] {
   const pairs = new Map<string, MapLink>();
   for (const { from, to, value } of links) {
@@ -78,8 +78,7 @@ export function paired(links: readonly DirectedLink[], classOf: (value: number |
     pairs.set(key, pair);
   }
   for (const pair of pairs.values()) {
-    const known = [pair.forward, pair.backward].filter((value) => value !== null).map(classOf);
-    pair.linkClass = known.length === 0 ? -1 : Math.min(...known);
+    pair.linkClass = Math.min(classOf(pair.forward), classOf(pair.backward));
   }
   return [...pairs.values()];
 }
