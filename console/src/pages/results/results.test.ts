@@ -81,6 +81,14 @@ test("every group, publisher and pair is a row, and search takes name or node", 
   expect(figureColumns("publishers", publishers).map(({ head }) => head)).toContain("Mean response");
 });
 
+test("in a row of figures, deliveries that arrived, were lost or never sent add up to the offered ones", () => {
+  const messages = { sent: 19, neverSent: 81, offered: 300, expected: 57, received: 50, lost: 7, lostPercent: 12.3, duplicates: 0 };
+  const of = (row: object) => figureRows({ ...results, publishers: [{ name: "a", node: "n", messages: row } as never] }, "publishers");
+  const shown = (row: object) => figureColumns("publishers", of(row)).find(({ id }) => id === "neverSent")?.value(of(row)[0] as never);
+  expect(shown(messages)).toBe(243);
+  expect(shown({ ...messages, offered: undefined })).toBeUndefined(); // older results count none of these
+});
+
 test("losses are split into lost on the way and never sent", () => {
   const losses = lossesOf(results.groups ?? []);
   expect(losses.find(({ name }) => name === "radio")).toMatchObject({ lost: 0, neverSent: 20 });

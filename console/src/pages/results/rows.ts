@@ -1,7 +1,7 @@
 import type { Figures, Results } from "../../archive/types";
 import { count, duration, percent, range } from "../../components/figures";
 import type { Column } from "../../components/VirtualTable";
-import { deliveredOf, offeredOf } from "./words";
+import { deliveredOf, neverSentOf, offeredOf } from "./words";
 
 /** FigureRow is a line of the table of figures. */
 export interface FigureRow {
@@ -49,7 +49,7 @@ const ofMessages: Column<FigureRow>[] = [
   numeric("delivered", "Delivered", ({ figures }) => deliveredOf(figures), percent),
   { id: "interval", head: "95 % interval", value: ({ figures }) => range(figures.confidence?.deliveredPercent, percent), numeric: true },
   numeric("lost", "Lost", ({ figures }) => figures.messages.lost, count),
-  numeric("neverSent", "Never sent", ({ figures }) => figures.messages.neverSent, count),
+  numeric("neverSent", "Never sent", ({ figures }) => neverSentOf(figures), count),
   numeric("duplicates", "Duplicates", ({ figures }) => figures.messages.duplicates, count),
 ];
 

@@ -60,6 +60,11 @@ export function offeredOf({ messages }: Figures): number {
   return messages.offered ?? messages.expected;
 }
 
+/** neverSentOf the offered deliveries, which is not the number of messages; undefined in older results. */
+export function neverSentOf({ messages }: Figures): number | undefined {
+  return messages.offered === undefined ? undefined : messages.offered - messages.expected;
+}
+
 /** deliveredOf the offered deliveries, in per cent; undefined if there were none. */
 export function deliveredOf(figures: Figures): number | undefined {
   const offered = offeredOf(figures);
