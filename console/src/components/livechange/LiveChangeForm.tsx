@@ -56,7 +56,7 @@ export function LiveChangeForm(props: LiveChangeFormProps) {
               )}
             </Group>
           )}
-          {draft.kind === "change" && <Text size="sm">What is left empty stays as it is.</Text>}
+          {draft.kind === "change" && <Text size="sm">What is left empty stays as it is.{model !== "link" && " A radio changes towards all others."}</Text>}
           <SimpleGrid cols={{ base: 1, xs: 2, lg: 4 }} spacing="sm">
             {fields.map((field) => (
               <Input key={field.name} field={field} value={draft.values[field.name] ?? ""} error={byField[field.name]} onChange={(value) => {

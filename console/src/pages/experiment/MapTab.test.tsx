@@ -64,7 +64,7 @@ test("network, node and moment of a map stand in its address", async () => {
   const router = open("/?network=vhf&node=hq&at=42&links=delivered");
   const slider = await screen.findByRole("slider");
   expect(slider.getAttribute("aria-valuenow")).toBe("42");
-  expect(screen.getByRole("button", { name: "Change the link of hq" })).toBeTruthy();
+  expect(screen.getByRole("button", { name: "Change the radio of hq" })).toBeTruthy();
   expect(screen.getByRole<HTMLInputElement>("radio", { name: "Delivered share" }).checked).toBe(true);
   fireEvent.click(screen.getByRole("button", { name: "Go live" }));
   fireEvent.click(screen.getByRole("radio", { name: "hf" }));

@@ -10,7 +10,7 @@ import type { Place } from "../../components/map/projection";
 import { RunMap, type RunSelection } from "../../components/map/RunMap";
 import { useAccess } from "../../kubernetes/hooks";
 import type { Experiment } from "../../types";
-import { beginning, placed, placeOf } from "./liveDraft";
+import { beginning, changesOf, placed, placeOf } from "./liveDraft";
 
 /** MapTab shows the nodes of an experiment on a map, and changes its networks by hand. */
 export function MapTab({ experiment }: { experiment: Experiment }) {
@@ -77,9 +77,11 @@ function Beginnings({ selection, onBegin }: { selection: RunSelection; onBegin: 
   const begin = (kind: Kind) => () => { onBegin(beginning(kind, network, node, link)); };
   return (
     <Group gap="sm">
-      <Button variant="default" onClick={begin("change")}>
-        {link ? `Change the link ${link.from} – ${link.to}` : node ? `Change the link of ${node}` : `Change network ${network}`}
-      </Button>
+      {changesOf(model, network, node, link).map(({ label, draft }) => (
+        <Button key={label} variant="default" onClick={() => { onBegin(draft); }}>
+          {label}
+        </Button>
+      ))}
       <Button variant="default" onClick={begin("silence")}>
         {node && model !== "link" ? `Silence the radio of ${node}` : "Silence radios"}
       </Button>

@@ -7,6 +7,14 @@ export function beginning(kind: Kind, network: string, node: string | undefined,
   return { kind, network, ...ends, ends: false, values: kind === "jammer" ? { name: "noise", power: "100W" } : {} };
 }
 
+/** changesOf what is selected on the map, by their names. Radios send to all, so that those of a link have one each. */
+export function changesOf(model: string | undefined, network: string, node: string | undefined, link: { from: string; to: string } | undefined): { label: string; draft: Draft }[] {
+  const change = (label: string, from?: string, ofLink?: typeof link) => ({ label, draft: beginning("change", network, from, ofLink) });
+  if (model === "link") return [link ? change(`Change the link ${link.from} – ${link.to}`, undefined, link) : node ? change(`Change the links from ${node}`, node) : change(`Change network ${network}`)];
+  const nodes = link ? [link.from, link.to] : node ? [node] : [];
+  return nodes.length > 0 ? nodes.map((one) => change(`Change the radio of ${one}`, one)) : [change(`Change network ${network}`)];
+}
+
 /** placed is the draft of a jammer at a place. */
 export function placed(draft: Draft, { latitude, longitude }: Place): Draft {
   return { ...draft, values: { ...draft.values, latitude: latitude.toFixed(5), longitude: longitude.toFixed(5) } };
