@@ -24,6 +24,12 @@ test("radios have fields of their own, by model", () => {
   expect(changeOf({ ...draft, values: { schedule: "<emane/>" } }, "tdma")).toEqual({ network: "vhf", schedule: "<emane/>" });
 });
 
+test("an example in an empty field is not taken for the value that holds", () => {
+  const typed = ["link", "rfpipe", "emane"].flatMap((model) => fieldsOf(draft, model)).filter(({ choices }) => !choices);
+  expect(typed.map(({ example }) => example).filter((example) => !example.startsWith("e.g. "))).toEqual([]);
+  expect(fieldsOf(draft, "rfpipe").find(({ name }) => name === "frequency")?.example).toBe("e.g. 310MHz");
+});
+
 test("radios send to all: no receiver is asked for, and none is sent that a selected link had", () => {
   const ofLink: Draft = { ...draft, from: "hq", to: "veh", values: { transmitPower: "5W" } };
   expect(changeOf(ofLink, "rfpipe")).toEqual({ network: "vhf", from: "hq", radio: { transmitPower: "5W" } });

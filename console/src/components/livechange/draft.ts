@@ -27,7 +27,7 @@ export function forNetwork(draft: Draft, network: string): Draft {
 export interface Field {
   name: string;
   label: string;
-  /** example of what may stand in the field. */
+  /** example of what may stand in the field. It says that it is one, as the value that holds is another. */
   example: string;
   choices?: readonly string[];
   /** isLong: the text has several lines. */
@@ -36,7 +36,7 @@ export interface Field {
 
 function field(name: string, example: string, more: Partial<Field> = {}): Field {
   const words = name.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
-  return { name, label: words.charAt(0).toUpperCase() + words.slice(1), example, ...more };
+  return { name, label: words.charAt(0).toUpperCase() + words.slice(1), example: `e.g. ${example}`, ...more };
 }
 
 // The fields of the models, in the order of `vignette set` (internal/cli/setkeys.go).
@@ -63,7 +63,7 @@ const ofModel: Readonly<Record<string, readonly Field[]>> = {
   link: ofLink,
   rfpipe: [field("rate", "64kbit"), field("delay", "5ms"), field("jitter", "2ms"), field("frequency", "310MHz"), ...ofRadios],
   emane: ofRadios.slice(0, 2), // EMANE takes no other noise figure while it runs
-  tdma: [field("rate", "64kbit"), ...ofRadios, field("schedule", "an EMANE TDMA schedule file", { isLong: true })],
+  tdma: [field("rate", "64kbit"), ...ofRadios, field("schedule", "", { example: "an EMANE TDMA schedule file", isLong: true })],
 };
 const ofJammer: readonly Field[] = [
   field("power", "100W"),
