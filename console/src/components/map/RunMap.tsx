@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
 import { useChoices } from "../address";
 import { Trouble } from "../Trouble";
-import { hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, measureFrom, momentFrom, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
+import { hopsOver, isOfNetwork, isRouted, jammersAt, linksKey, linksOf, measureFrom, momentFrom, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
 import { inCircle, isNowhere } from "./circle";
 import { useMapClock } from "./clock";
 import { Legend } from "./Legend";
@@ -34,6 +34,8 @@ export interface RunMapProps {
   t0: string | undefined;
   /** live: the run goes on. */
   live: boolean;
+  /** networks of the run's spec, which say who is routed. */
+  networks: Parameters<typeof isRouted>[0];
   /** withoutPositions is shown above the map of a network whose nodes stand in a circle. */
   withoutPositions: ReactNode;
   /** map that is shown, for those who have to ask it. */
@@ -63,7 +65,7 @@ export function RunMap(props: RunMapProps) {
 const mapHeight = 520;
 const linksEverySeconds = 5;
 
-function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
+function KnownRunMap({ namespace, uid, t0, live, networks, map, withoutPositions, onPlace, draft, children, data, trouble }: RunMapProps & { data: RunMapData; trouble: Error | null }) {
   const [choice, choose] = useChoices();
   const [link, setLink] = useState<MapLink>();
   const [byRoutes, setByRoutes] = useState(false);
@@ -98,7 +100,8 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
   const silent = useMemo(() => new Set(silentNames.split(" ").filter((one) => one !== "")), [silentNames]);
   const hasRadios = network?.links !== false;
   const lines = useMemo(() => linksOf(links.data, measure, hasRadios ? silent : undefined), [links.data, measure, hasRadios, silent]);
-  const hops = useMemo(() => hopsOver(links.data, node), [links.data, node]);
+  const routed = isRouted(networks, name);
+  const hops = useMemo(() => hopsOver(links.data, node, routed), [links.data, node, routed]);
   const scene = useMemo<Scene>(
     () => ({
       nodes,
@@ -109,9 +112,10 @@ function KnownRunMap({ namespace, uid, t0, live, map, withoutPositions, onPlace,
       inCircle: circle,
       silent,
       hops,
+      isDirect: !routed,
       selected: node,
     }),
-    [nodes, nowhere, circle, lines, hops, data, name, second, silent, node, draft],
+    [nodes, nowhere, circle, lines, hops, routed, data, name, second, silent, node, draft],
   );
   const select = (next: string | undefined) => {
     choose({ node: next });

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { hopsOver, isOfNetwork, jammersAt, linksKey, linksOf, nodesOf, silentAt, type RunMapData } from "./api";
+import { hopsOver, isOfNetwork, isRouted, jammersAt, linksKey, linksOf, nodesOf, silentAt, type RunMapData } from "./api";
 
 const data: RunMapData = {
   nodes: [
@@ -52,6 +52,16 @@ test("hops are counted from the selected node, else from the one that the server
   expect([...hopsOver(links, "a")]).toEqual([["a", 0], ["b", 1], ["c", 2]]);
   expect([...hopsOver({ ...links, hopsFrom: "c", hops: [{ to: "a", hops: 3 }] }, undefined)]).toEqual([["a", 3]]);
   expect(hopsOver(undefined, "a").size).toBe(0);
+});
+
+test("without routing nobody relays, so that only direct links count", () => {
+  expect([...hopsOver(links, "a", false)]).toEqual([["a", 0], ["b", 1]]);
+  expect([...hopsOver({ ...links, hopsFrom: "a", hops: [{ to: "b", hops: 1 }, { to: "c", hops: 2 }] }, undefined, false)]).toEqual([["b", 1]]);
+});
+
+test("a network is routed if something sets its routes", () => {
+  const networks = [{ name: "vhf" }, { name: "hf", routing: { protocol: "none" } }, { name: "uhf", routing: { protocol: "static" } }];
+  expect(["vhf", "hf", "uhf", "sat"].filter((name) => isRouted(networks, name))).toEqual(["uhf"]);
 });
 
 test("hops are those of the routes, where the server has them", () => {

@@ -124,12 +124,17 @@ export function linksOf(links: RunLinks | undefined, measure: Measure, silent: R
   return paired(values, (value) => classOf(measure, value));
 }
 
-/** hopsOver the routes or links from a node; without one from the node that the server counts from. */
-export function hopsOver(links: RunLinks | undefined, from: string | undefined): ReadonlyMap<string, number> {
+/** isRouted reports whether something sets the routes of a network. */
+export function isRouted(networks: readonly { name: string; routing?: { protocol?: string } }[] | null | undefined, name: string): boolean {
+  return (networks?.find((network) => network.name === name)?.routing?.protocol ?? "none") !== "none";
+}
+
+/** hopsOver the routes or links from a node; without one from the node that the server counts from. Without routing nobody relays. */
+export function hopsOver(links: RunLinks | undefined, from: string | undefined, routed = true): ReadonlyMap<string, number> {
   if (!links) return new Map();
-  if (from !== undefined && !links.hopsByRoutes) return hopsFrom(links.links, from);
-  if (from !== undefined && links.hopsFrom !== from) return new Map(); // its routes are being read
-  return new Map((links.hops ?? []).map(({ to, hops }) => [to, hops]));
+  if (from !== undefined && links.hopsByRoutes && links.hopsFrom !== from) return new Map(); // its routes are being read
+  const hops = from !== undefined && !links.hopsByRoutes ? [...hopsFrom(links.links, from)] : (links.hops ?? []).map(({ to, hops }) => [to, hops] as const);
+  return new Map(hops.filter(([, count]) => routed || links.hopsByRoutes || count <= 1));
 }
 
 /** measureFrom an address, or that of a network's model: a link without radios has no SINR. */

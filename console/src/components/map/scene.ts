@@ -50,6 +50,8 @@ export interface Scene {
   silent: ReadonlySet<string>;
   /** hops from the selected node, by name. */
   hops: ReadonlyMap<string, number>;
+  /** isDirect is set where hops over others do not count, as the network has no routing. */
+  isDirect?: boolean;
   selected: string | undefined;
   /** inCircle is set where no node has a position: the places mean nothing. */
   inCircle?: boolean;

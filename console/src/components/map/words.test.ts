@@ -43,6 +43,14 @@ test("the range of a jammer is said, as it may be larger than the map", () => {
   expect(remarksOf({ nodes: [], networks: [] }, undefined, { ...scene, jammers, hops: new Map() }, "vhf")).toEqual(["The noise of jammer noise is above that of the radios themselves up to 89 km."]);
 });
 
+test("hops over direct links only are said to be such", () => {
+  const direct = { ...scene, isDirect: true };
+  expect(rowsOf(direct, 100).map((row) => row.words)).toEqual(["", "silent, 1 hop", "no link lately"]);
+  expect(remarksOf({ nodes: [], networks: [] }, undefined, { ...direct, jammers: [] }, "vhf")).toEqual([
+    "Hops are counted from hq, over direct links on which something was received lately, as the network has no routing.",
+  ]);
+});
+
 test("hops by routes are said to be such", () => {
   expect(remarksOf({ nodes: [], networks: [] }, { links: [], hopsFrom: "hq", hopsByRoutes: true }, { ...scene, jammers: [] }, "vhf")).toEqual(["Hops are counted from hq, along its OLSR routes."]);
 });

@@ -37,13 +37,18 @@ function wordsOf(scene: Scene, node: MapNode, at: number): string {
   if (!placeAt(node.track, at)) words.push("no position yet");
   if (scene.silent.has(node.name)) words.push("silent");
   if (hops !== undefined && hops > 0) words.push(count(hops, "hop"));
-  else if (hops === undefined && scene.hops.size > 0 && scene.selected !== undefined && node.name !== scene.selected) words.push("no way");
+  else if (hops === undefined && scene.hops.size > 0 && scene.selected !== undefined && node.name !== scene.selected) words.push(scene.isDirect ? "no link lately" : "no way");
   return words.join(", ");
 }
 
 /** describeLink says both directions of a link. */
 export function describeLink(link: MapLink, measure: Measure): string {
   return `${link.from} → ${link.to}: ${valueLabel(measure, link.forward)}; ${link.to} → ${link.from}: ${valueLabel(measure, link.backward)}`;
+}
+
+function hopsWords(scene: Scene, links: RunLinks | undefined): string {
+  if (links?.hopsByRoutes) return "along its OLSR routes";
+  return scene.isDirect ? "over direct links on which something was received lately, as the network has no routing" : "over links on which something was received lately";
 }
 
 /** remarksOf a map are what its reader has to know about it. */
@@ -55,7 +60,7 @@ export function remarksOf(data: RunMapData, links: RunLinks | undefined, scene: 
   const missing = scene.nodes.filter(({ track }) => track.length === 0).map(({ name }) => name);
   if (missing.length > 0) remarks.push(`Without a position, and so not on the map: ${shortened(missing)}.`);
   const from = scene.selected ?? links?.hopsFrom;
-  if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, ${links?.hopsByRoutes ? "along its OLSR routes" : "over links on which something was received lately"}.`);
+  if (from && scene.hops.size > 0) remarks.push(`Hops are counted from ${from}, ${hopsWords(scene, links)}.`);
   for (const { name, rangeMetres } of scene.jammers) {
     if (rangeMetres !== undefined) remarks.push(`The noise of jammer ${name} is above that of the radios themselves up to ${lengthLabel(rangeMetres)}.`);
   }

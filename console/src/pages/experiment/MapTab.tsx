@@ -54,6 +54,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
       uid={uid}
       t0={t0}
       live={live}
+      networks={experiment.spec.networks}
       withoutPositions={<WithoutPositions namespace={namespace} name={name} />}
       onPlace={onPlace}
       draft={place && { name: draft.values.name || "new jammer", place }}
