@@ -3,13 +3,15 @@ import type { Happening } from "./api";
 import { describeChange } from "../radiochange";
 import { ScrollTable } from "../ScrollTable";
 import { span } from "../time";
+import { happeningsRemark } from "./words";
 
 /** Happenings say what happened to whom, and what is still to come at the moment that the map shows. */
-export function Happenings({ happened, at }: { happened: readonly Happening[]; at: number }) {
+export function Happenings({ happened, at, live }: { happened: readonly Happening[]; at: number; live: boolean }) {
+  const remark = happeningsRemark(happened.length, live);
   return (
     <section aria-label="What happened to whom">
       <Title order={2} size="h3">What happened to whom</Title>
-      {happened.length === 0 && <Text size="sm">No network changes in this run.</Text>}
+      {remark && <Text size="sm">{remark}</Text>}
       {happened.length > 0 && (
         <ScrollTable label="What happened" minWidth={420}>
           <Table>

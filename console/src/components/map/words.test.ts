@@ -1,7 +1,7 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
 import { emptyScene, type Scene } from "./scene";
-import { describeLink, describeScene, remarksOf, rowsOf } from "./words";
+import { describeLink, describeScene, happeningsRemark, remarksOf, rowsOf } from "./words";
 
 const scene: Scene = {
   ...emptyScene,
@@ -66,4 +66,12 @@ test("what the map leaves out is said", () => {
     "2000 of 2001 links are drawn: those of the selected node, then the best.",
     "3 more links have a lower SINR than those of the map.",
   ]);
+});
+
+test("while the run goes on, what happened may be behind", () => {
+  const behind = "A change by hand stands here some seconds after it was applied.";
+  expect(happeningsRemark(0, true)).toBe(`No network changes are known yet. ${behind}`);
+  expect(happeningsRemark(2, true)).toBe(behind);
+  expect(happeningsRemark(0, false)).toBe("No network changes in this run.");
+  expect(happeningsRemark(2, false)).toBeUndefined();
 });

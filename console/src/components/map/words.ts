@@ -69,3 +69,10 @@ export function remarksOf(data: RunMapData, links: RunLinks | undefined, scene: 
   if (links?.leftOut) remarks.push(`${links.leftOut} more links have a lower SINR than those of the map.`);
   return remarks;
 }
+
+/** happeningsRemark says that a run had no changes, or that one may not be known yet: a run that goes on is read now and then. */
+export function happeningsRemark(count: number, live: boolean): string | undefined {
+  if (!live) return count === 0 ? "No network changes in this run." : undefined;
+  const behind = "A change by hand stands here some seconds after it was applied.";
+  return count === 0 ? `No network changes are known yet. ${behind}` : behind;
+}

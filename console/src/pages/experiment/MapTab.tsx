@@ -43,7 +43,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
           })}
         />
       )}
-      <Happenings happened={selection.data.happened ?? []} at={selection.at} />
+      <Happenings happened={selection.data.happened ?? []} at={selection.at} live={live} />
       <LiveChangeList namespace={namespace} experiment={name} t0={t0} />
     </Stack>
   );

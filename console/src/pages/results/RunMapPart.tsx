@@ -10,7 +10,7 @@ export function RunMapPart({ namespace, uid, state }: PartProps) {
   const map = useRef<MapHandle>(null);
   return (
     <RunMap map={map} namespace={namespace} uid={uid} t0={state.plan.t0 ?? undefined} live={false} networks={state.plan.spec.networks} withoutPositions={<Text>No node of this network has a position: they stand in a circle.</Text>}>
-      {({ data, at }) => <Happenings happened={data.happened ?? []} at={at} />}
+      {({ data, at }) => <Happenings happened={data.happened ?? []} at={at} live={false} />}
     </RunMap>
   );
 }
