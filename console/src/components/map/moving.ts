@@ -38,19 +38,18 @@ export function drawMoving(context: CanvasRenderingContext2D, frame: Frame): voi
 
 // Dashes cost much where there are many links; widths and colours still differ.
 const mostDashed = 600;
+// Links of others are faded, so that those of the selected node can be followed.
+const fadedAlpha = 0.15;
 
 function drawLinks(context: CanvasRenderingContext2D, frame: Frame): void {
-  const dashed = frame.links.length <= mostDashed;
-  for (let linkClass = -1; linkClass < 5; linkClass++) {
-    const style = styleOf(linkClass, frame.scheme);
-    context.strokeStyle = style.colour;
-    context.lineWidth = style.width;
-    context.setLineDash(dashed ? [...style.dash] : []);
-    context.beginPath();
-    for (const link of frame.links) if (link.linkClass === linkClass) line(context, frame, link);
-    context.stroke();
+  const { selected } = frame.scene;
+  const isOwn = ({ from, to }: MapLink) => selected === undefined || from === selected || to === selected;
+  if (selected !== undefined) {
+    context.globalAlpha = fadedAlpha;
+    drawClasses(context, frame, frame.links.filter((link) => !isOwn(link)));
+    context.globalAlpha = 1;
   }
-  context.setLineDash([]);
+  drawClasses(context, frame, frame.links.filter(isOwn));
   if (!frame.hoveredLink) return;
   context.lineWidth = 5;
   context.globalAlpha = 0.5;
@@ -59,6 +58,20 @@ function drawLinks(context: CanvasRenderingContext2D, frame: Frame): void {
   line(context, frame, frame.hoveredLink);
   context.stroke();
   context.globalAlpha = 1;
+}
+
+function drawClasses(context: CanvasRenderingContext2D, frame: Frame, links: readonly MapLink[]): void {
+  const dashed = links.length <= mostDashed;
+  for (let linkClass = -1; linkClass < 5; linkClass++) {
+    const style = styleOf(linkClass, frame.scheme);
+    context.strokeStyle = style.colour;
+    context.lineWidth = style.width;
+    context.setLineDash(dashed ? [...style.dash] : []);
+    context.beginPath();
+    for (const link of links) if (link.linkClass === linkClass) line(context, frame, link);
+    context.stroke();
+  }
+  context.setLineDash([]);
 }
 
 function line(context: CanvasRenderingContext2D, frame: Frame, link: MapLink): void {
