@@ -28,6 +28,10 @@ func TestValuesAreAccepted(t *testing.T) {
 		"a registry with a port":       {"vignette", "images: {registry: 'registry.example.org:5000/vignette', tag: v0.1.0-rc.1, pullSecrets: [{name: registry}]}"},
 		"no registry":                  {"vignette", "images: {registry: ''}"},
 		"quantities of all forms":      {"vignette", "server: {runQuota: 500M, scenarioQuota: 2147483648, storage: {size: 1.5Ti}}"},
+		"no bounds":                    {"vignette", "{apps: {memoryLimit: 0, scratchLimit: '0'}, server: {runQuota: '0', teamQuota: 0}}"},
+		"an analysis without a limit":  {"vignette", "server: {analysis: {memory: 4Gi, resources: {limits: null}}}"},
+		"a limit in bytes":             {"vignette", "server: {analysis: {memory: 2Gi, resources: {limits: {memory: 2147483649}}}}"},
+		"no analysis":                  {"vignette", "server: {analysis: {enabled: false, memory: 4Gi}}"},
 		"shares of the volume":         {"vignette", "server: {teamQuota: 0.5%, teams: {nor: {quota: 100%}, pol: {quota: 12.5%}, usa: {quota: 40Gi}}}"},
 		"dashboards without labels":    {"vignette", "monitoring: {dashboards: {labels: {grafana_dashboard: null}}}"},
 		"durations of Go":              {"vignette", "{operator: {startLead: 1m30s, provisioningDeadline: 0.5h}, server: {retention: 720h}}"},
@@ -57,6 +61,14 @@ func TestAConsoleWithoutALoginIsRefused(t *testing.T) {
 	}
 }
 
+// TestAnAnalysisThatMayFillItsContainerIsRefused: the kernel would end it instead of the comparison's own words.
+func TestAnAnalysisThatMayFillItsContainerIsRefused(t *testing.T) {
+	const want = "server.analysis.memory is 2Gi, and server.analysis.resources.limits.memory 1536Mi: the limit must be larger"
+	if out, err := rendered(t, "vignette", "--set", "server.analysis.memory=2Gi"); err == nil || !strings.Contains(out, want) {
+		t.Errorf("%v\n%s\nwant %q", err, out, want)
+	}
+}
+
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	for set, c := range map[string]struct{ chart, want string }{
 		"images.registy=x":                 {"vignette", "registy"},
@@ -74,6 +86,12 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"server.teamQuota=0%":              {"vignette", "teamQuota"},
 		"server.teamQuota=150%":            {"vignette", "teamQuota"},
 		"server.teamQuota=40ki":            {"vignette", "teamQuota"},
+		"server.teamQuota=50":              {"vignette", "teamQuota"},
+		"server.teams.nor.quota=50":        {"vignette", "quota"},
+		"server.storage.size=10":           {"vignette", "size"},
+		"server.analysis.memory=2":         {"vignette", "memory"},
+		"radiod.captureSpool=512":          {"vignette", "captureSpool"},
+		"apps.memoryLimit=1":               {"vignette", "memoryLimit"},
 		"operator.provisioningDeadline=0s": {"vignette", "provisioningDeadline"},
 		"server.storage.size=big":          {"vignette", "size"},
 		"server.scenarioUploads=maybe":     {"vignette", "scenarioUploads"},

@@ -39,3 +39,10 @@ projected:
 {{- define "vignette.podAnnotations" -}}
 {{- toYaml (merge (dict) (.root.Values.podAnnotations | default dict) .own) }}
 {{- end }}
+
+{{/* bytes of a quantity such as 1.5Gi */}}
+{{- define "vignette.bytes" -}}
+{{- $factors := dict "" 1.0 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18 "Ki" 1024.0 "Mi" 1048576.0 "Gi" 1073741824.0 "Ti" 1099511627776.0 "Pi" 1125899906842624.0 "Ei" 1152921504606846976.0 -}}
+{{- $unit := regexFind "[A-Za-z]+$" (toString .) -}}
+{{- mulf (float64 (trimSuffix $unit (toString .))) (index $factors $unit) -}}
+{{- end }}
