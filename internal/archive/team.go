@@ -3,6 +3,8 @@ package archive
 import (
 	"fmt"
 	"sync/atomic"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // team counts the bytes of a namespace's runs: logs, records and results.
@@ -36,12 +38,10 @@ func (s *Store) TeamUsed(namespace string) (used, quota int64) {
 // CheckTeam returns ErrTeamQuota if a namespace has no space for another run.
 func (s *Store) CheckTeam(namespace string) error {
 	if used, quota := s.TeamUsed(namespace); quota > 0 && used >= quota {
-		return fmt.Errorf("%w: the runs of namespace %s have %s of %s: delete some, or ask the administrator for more", ErrTeamQuota, namespace, inGiB(used), inGiB(quota))
+		return fmt.Errorf("%w: the runs of namespace %s have %s of %s: delete some, or ask the administrator for more", ErrTeamQuota, namespace, wording.Bytes(used), wording.Bytes(quota))
 	}
 	return nil
 }
-
-func inGiB(bytes int64) string { return fmt.Sprintf("%.2f GiB", float64(bytes)/(1<<30)) }
 
 // reserve counts bytes by which a log is to grow, if quotas and volume have space for them.
 func (r *Run) reserve(p string, n int64) error {
@@ -67,7 +67,7 @@ func (r *Run) reserve(p string, n int64) error {
 var errReserved = fmt.Errorf("%w: the rest is reserved for records and results", ErrFull)
 
 func (r *Run) teamQuotaError() error {
-	return fmt.Errorf("%w: %s are allowed for all runs of namespace %s", ErrTeamQuota, inGiB(r.team.quota), r.key.Namespace)
+	return fmt.Errorf("%w: %s are allowed for all runs of namespace %s", ErrTeamQuota, wording.Bytes(r.team.quota), r.key.Namespace)
 }
 
 func (r *Run) release(n int64) { r.count(&r.logBytes, -n) }

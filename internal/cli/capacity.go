@@ -14,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/internal/capacity"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 )
 
 func newCapacity(t *target) *cobra.Command {
@@ -103,10 +104,9 @@ func keptText(kept *capacity.Amounts) string {
 
 // archiveText describes a team's share of the archive, its quota and its retention.
 func archiveText(u *runapi.Usage) string {
-	gib := func(bytes int64) string { return strconv.FormatFloat(float64(bytes)/(1<<30), 'f', 2, 64) + " GiB" }
-	text := fmt.Sprintf("Archive of %s: %d runs with %s", u.Namespace, u.Runs, gib(u.Bytes))
+	text := fmt.Sprintf("Archive of %s: %d runs with %s", u.Namespace, u.Runs, wording.Bytes(u.Bytes))
 	if u.QuotaBytes > 0 {
-		text += " of " + gib(u.QuotaBytes)
+		text += " of " + wording.Bytes(u.QuotaBytes)
 	}
 	if u.RetentionSeconds > 0 {
 		text += ", each kept for " + duration.HumanDuration(time.Duration(u.RetentionSeconds*float64(time.Second))) + " after it ended"
@@ -131,7 +131,7 @@ func hostRow(h *capacity.Host) []cell {
 
 func amountTexts(r capacity.Amounts) []string {
 	return []string{
-		strconv.FormatFloat(r.CPU, 'f', 2, 64), strconv.FormatFloat(float64(r.MemoryBytes)/(1<<30), 'f', 2, 64) + " GiB", strconv.FormatInt(r.Pods, 10),
+		strconv.FormatFloat(r.CPU, 'f', 2, 64), wording.Bytes(r.MemoryBytes), strconv.FormatInt(r.Pods, 10),
 	}
 }
 
@@ -154,13 +154,13 @@ func teamRows(t *capacity.Team) (rows table) {
 	return rows
 }
 
-// readableAmount writes amounts of memory and storage in GiB.
+// readableAmount writes amounts of memory and storage in units for people.
 func readableAmount(name, value string) string {
 	quantity, err := resource.ParseQuantity(value)
 	if err != nil || !strings.HasSuffix(name, "memory") && !strings.HasSuffix(name, "storage") {
 		return value
 	}
-	return strconv.FormatFloat(quantity.AsApproximateFloat64()/(1<<30), 'f', 2, 64) + " GiB"
+	return wording.Bytes(quantity.Value())
 }
 
 func queueTable(r capacity.Report, now time.Time) string {

@@ -21,7 +21,7 @@ func TestATeamThatHasFilledItsPartOfTheArchiveBeginsNoRunAndHindersNobody(t *tes
 	l.plan()
 	l.log("nor", "bft", "stdout-1.log", strings.Repeat("x", quota/2))
 	_, err := appendLog(context.Background(), l.as("nor"), "bft", "stdout-2.log", 0, strings.Repeat("x", quota/2))
-	if err == nil || !strings.Contains(err.Error(), "the team's room in the archive is used up: 0.00 GiB are allowed for all runs of namespace team-nor") {
+	if err == nil || !strings.Contains(err.Error(), "the team's room in the archive is used up: 64.00 KiB are allowed for all runs of namespace team-nor") {
 		t.Errorf("%v; want the log refused by the team's quota", err)
 	}
 	used, err := l.as("viewer").Usage(context.Background(), "team-nor")

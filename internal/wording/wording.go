@@ -3,6 +3,7 @@ package wording
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -80,4 +81,16 @@ func edits(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// Bytes in the largest unit that shows at least one of it, from KiB to GiB.
+func Bytes(n int64) string {
+	size := math.Abs(float64(n))
+	switch {
+	case size >= 1<<30:
+		return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
+	case size >= 1<<20:
+		return fmt.Sprintf("%.2f MiB", float64(n)/(1<<20))
+	}
+	return fmt.Sprintf("%.2f KiB", float64(n)/(1<<10))
 }

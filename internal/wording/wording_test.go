@@ -26,3 +26,14 @@ func TestAChoiceEndsWithOr(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAmountOfBytesShowsItsFigures(t *testing.T) {
+	for n, want := range map[int64]string{
+		5 << 30: "5.00 GiB", 1 << 30: "1.00 GiB", 1<<30 - 1<<20: "1023.00 MiB", 2_474_639: "2.36 MiB", 1 << 20: "1.00 MiB",
+		300 << 10: "300.00 KiB", 100: "0.10 KiB", 0: "0.00 KiB", -3 << 29: "-1.50 GiB", -1 << 20: "-1.00 MiB",
+	} {
+		if got := Bytes(n); got != want {
+			t.Errorf("%d bytes: %q, want %q", n, got, want)
+		}
+	}
+}
