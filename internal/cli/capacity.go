@@ -36,7 +36,7 @@ func newCapacity(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			seen, err := c.readCapacity(cmd.Context())
+			seen, err := c.readCapacity(cmd.Context(), t.explainArchive)
 			if err != nil {
 				return err
 			}
@@ -54,7 +54,7 @@ func newCapacity(t *target) *cobra.Command {
 	return cmd
 }
 
-func (c *cluster) readCapacity(ctx context.Context) (capacity.State, error) {
+func (c *cluster) readCapacity(ctx context.Context, explain func(error) error) (capacity.State, error) {
 	return capacity.Reader{Kube: c.kube, Archive: c.archive, Namespace: c.namespace, Explain: explain}.Read(ctx)
 }
 

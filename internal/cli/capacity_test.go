@@ -170,7 +170,7 @@ func TestCapacityWithoutExperimentsShowsTheOwnQuota(t *testing.T) {
 				}}).Build()
 			archive := httptest.NewServer(http.NotFoundHandler())
 			defer archive.Close()
-			s, err := (&cluster{kube: kube, namespace: "team-nor", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).readCapacity(t.Context())
+			s, err := (&cluster{kube: kube, namespace: "team-nor", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).readCapacity(t.Context(), new(target).explainArchive)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,5 +182,23 @@ func TestCapacityWithoutExperimentsShowsTheOwnQuota(t *testing.T) {
 				t.Errorf("the own namespace's quota is shown: %v in\n%s", own, text)
 			}
 		})
+	}
+}
+
+func TestCapacitySaysInWordsWhyTheArchiveIsNotShown(t *testing.T) {
+	const words = `archives.results.vignette.dev "default" is forbidden: User "anna" cannot get resource "archives/proxy"`
+	archive := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Message: words})
+	}))
+	defer archive.Close()
+	kube := fake.NewClientBuilder().WithScheme(testkube.Scheme()).Build()
+	s, err := (&cluster{kube: kube, namespace: "team-prt", archive: runclient.New(archive.URL, archive.Client(), runclient.NoToken)}).readCapacity(t.Context(), new(target).explainArchive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := capacityText(capacity.Of(s), noon)
+	if want := "is not known: " + words + ": reading results needs the role vignette-viewer"; !strings.Contains(text, want) {
+		t.Errorf("%s\nwant %q in it", text, want)
 	}
 }
