@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,7 +81,7 @@ func messageOf(answer *http.Response) string {
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxErrorBytes)) // what came is enough
 	var told struct{ Message, Error string }
 	if json.Unmarshal(text, &told) == nil && told.Message+told.Error != "" {
-		return told.Message + told.Error
+		return cmp.Or(told.Message, told.Error)
 	}
 	return fmt.Sprintf("the API server answered %d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 }

@@ -5,7 +5,9 @@ import (
 	"net/http"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
 
@@ -66,4 +68,18 @@ type verifiedIdentityKey struct{}
 // identityOf a user. A token's pod is left out: agents connect directly.
 func identityOf(u user.Info, scope string) Identity {
 	return Identity{Username: u.GetName(), UID: u.GetUID(), Groups: u.GetGroups(), Extra: u.GetExtra(), Scope: scope}
+}
+
+// kubernetesProblem is a Problem that is a Status, too: clients of Kubernetes, such as kubectl, show the words of no other answer.
+type kubernetesProblem struct {
+	metav1.Status
+	runapi.Problem
+}
+
+func kubernetesStatus(p statusError) metav1.Status {
+	status := apierrors.NewGenericServerResponse(p.status, "", schema.GroupResource{}, "", "", 0, false).ErrStatus
+	return metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
+		Status:   metav1.StatusFailure, Message: p.Error(), Reason: status.Reason, Code: int32(p.status),
+	}
 }

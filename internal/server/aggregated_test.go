@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,9 +12,15 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/testcert"
 )
 
@@ -122,6 +129,54 @@ func TestUsersReadTheirTeamsArchiveBehindTheAPIServer(t *testing.T) {
 	}
 	if _, text := request(t, server, &apiServer, "paula", "", all+"/v1/runs"); strings.Contains(text, "team-nor") {
 		t.Errorf("runs that are not hers: %s", text)
+	}
+}
+
+// asUser sends requests as the API server does for a user.
+type asUser struct {
+	http.RoundTripper
+	name string
+}
+
+func (a asUser) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Remote-User", a.name)
+	return a.RoundTripper.RoundTrip(r)
+}
+
+func TestARefusalBehindTheAPIServerSaysWhyToBothKindsOfClients(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	front, server := serveBehindAPIServer(l)
+	transport := server.Client().Transport.(*http.Transport).Clone()
+	transport.TLSClientConfig.Certificates = []tls.Certificate{issue(t, front, "front-proxy-client")}
+	t.Cleanup(transport.CloseIdleConnections)
+	browser := &http.Client{Transport: asUser{transport, "paula"}}
+	kubectl, err := rest.UnversionedRESTClientForConfigAndClient(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{
+		GroupVersion: &schema.GroupVersion{Version: "v1"}, NegotiatedSerializer: scheme.Codecs.WithoutConversion()}}, browser)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nor, prt := runapi.ArchivePath("team-nor"), runapi.ArchivePath("team-prt")
+	for name, c := range map[string]struct {
+		archive, uid, words string
+		status              int
+		reason              metav1.StatusReason
+	}{
+		"another team's run":      {nor, runUID, "deleting this run is not for paula", http.StatusForbidden, metav1.StatusReasonForbidden},
+		"a run that is not there": {prt, "run-2", `no run of namespace team-prt has uid "run-2"`, http.StatusNotFound, metav1.StatusReasonNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := kubectl.Delete().RequestURI(c.archive + "/v1/runs/" + c.uid).Do(t.Context()).Error()
+			if err == nil || err.Error() != c.words || apierrors.ReasonForError(err) != c.reason {
+				t.Errorf("kubectl reads %v, reason %q; want %q, %q", err, apierrors.ReasonForError(err), c.words, c.reason)
+			}
+			err = client.New(server.URL+c.archive, browser, client.NoToken).Delete(t.Context(), c.uid)
+			var answer *client.Error
+			if !errors.As(err, &answer) || answer.Message != c.words || answer.Status != c.status {
+				t.Errorf("the commands read %v; want %d %q", err, c.status, c.words)
+			}
+		})
 	}
 }
 

@@ -302,6 +302,10 @@ func (s *Server) writeError(w *responseRecorder, r *http.Request, err error) {
 	if p.status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "1")
 	}
+	if _, aggregated := r.Context().Value(verifiedIdentityKey{}).(Identity); aggregated {
+		_ = writeJSON(w, p.status, kubernetesProblem{kubernetesStatus(p), p.Problem})
+		return
+	}
 	_ = writeJSON(w, p.status, p.Problem)
 }
 
