@@ -194,6 +194,10 @@ func (s *Server) deleteRun(w http.ResponseWriter, r *http.Request, who Identity)
 	if err != nil {
 		return err
 	}
+	// The operator deletes the record of a start that it takes back. Others would make the experiment fail.
+	if _, ended := s.runs.retainedSince(run); !ended && !s.config.Policy.administrator(who) {
+		return statusErrorf(http.StatusConflict, "run %s goes on: stop experiment %s first, or delete it", run.files.Key().UID, run.files.Key().Name)
+	}
 	if err := s.runs.remove(run); err != nil {
 		return err
 	}

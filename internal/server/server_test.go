@@ -259,7 +259,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 			return c.Delete(ctx, "run-2")
 		}, "operator admin"},
 		{"delete a run of team-prt", func(c *client.Client) error {
-			l.plan(func(p *runapi.Plan) { p.UID, p.Namespace, p.Nodes = "run-3", "team-prt", nil })
+			l.plan(func(p *runapi.Plan) { p.UID, p.Namespace, p.Nodes = "run-3", "team-prt", nil }, ended)
 			return c.Delete(ctx, "run-3")
 		}, "operator admin prt-admin"},
 	}
@@ -797,6 +797,25 @@ func TestADeletedRunIsGone(t *testing.T) {
 	}
 	if _, err := l.as("nor").AgentPlan(context.Background(), "bft", 0); status(err) != http.StatusForbidden {
 		t.Errorf("an agent of a deleted run: %v", err)
+	}
+}
+
+func TestAUserDeletesARunOnceItHasEnded(t *testing.T) {
+	l := newLab(t)
+	ofPRT := planOfTeam("team-prt", runUID)
+	for _, phase := range []v1alpha1.ExperimentPhase{v1alpha1.PhaseProvisioning, v1alpha1.PhaseRunning, v1alpha1.PhaseCollecting} {
+		l.plan(ofPRT, func(p *runapi.Plan) { p.Phase = phase })
+		err := l.as("prt-admin").Delete(t.Context(), runUID)
+		if status(err) != http.StatusConflict || !strings.Contains(err.Error(), "goes on: stop experiment quickstart first") {
+			t.Errorf("in phase %s: %v; want 409 and what to do", phase, err)
+		}
+	}
+	if err := l.as("operator").Delete(t.Context(), runUID); err != nil {
+		t.Errorf("the operator takes a start back: %v", err)
+	}
+	l.plan(ofPRT, ended)
+	if err := l.as("prt-admin").Delete(t.Context(), runUID); err != nil {
+		t.Errorf("after its end: %v", err)
 	}
 }
 
