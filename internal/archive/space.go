@@ -51,6 +51,14 @@ func (r *volumeSpace) has(n int64) bool {
 	return n <= r.left()
 }
 
+// FreeBytes of the volume that logs of all namespaces may still use; known is false if the volume does not say.
+func (s *Store) FreeBytes() (n int64, known bool) {
+	s.space.mu.Lock()
+	defer s.space.mu.Unlock()
+	n = s.space.left()
+	return max(n, 0), n < math.MaxInt64/2
+}
+
 // left is bytesLeft, read again if it is old. The caller has the lock.
 func (r *volumeSpace) left() int64 {
 	if now := time.Now(); now.Sub(r.checkedAt) > spaceLifetime {

@@ -102,7 +102,7 @@ func keptText(kept *capacity.Amounts) string {
 	return fmt.Sprintf("Of what is free, kept for workflows of running experiments: CPU %s, memory %s, pods %s.\n", amounts[0], amounts[1], amounts[2])
 }
 
-// archiveText describes a team's share of the archive, its quota and its retention.
+// archiveText describes a team's share of the archive, its quota and its retention, and the volume if that has less room.
 func archiveText(u *runapi.Usage) string {
 	text := fmt.Sprintf("Archive of %s: %d runs with %s", u.Namespace, u.Runs, wording.Bytes(u.Bytes))
 	if u.QuotaBytes > 0 {
@@ -113,6 +113,9 @@ func archiveText(u *runapi.Usage) string {
 	}
 	if u.QuotaBytes > 0 && u.Bytes >= u.QuotaBytes {
 		text += ". No run begins before some are deleted"
+	}
+	if u.FreeBytes != nil && (u.QuotaBytes == 0 || *u.FreeBytes < u.QuotaBytes-u.Bytes) {
+		text += ". The archive's volume has room for " + wording.Bytes(*u.FreeBytes) + " of logs of all teams"
 	}
 	return text + ".\n"
 }

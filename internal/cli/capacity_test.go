@@ -113,6 +113,23 @@ func TestATeamSeesThatItsPartOfTheArchiveIsFull(t *testing.T) {
 	}
 }
 
+func TestCapacityShowsTheRoomOfAVolumeThatHasLessThanTheQuota(t *testing.T) {
+	const room = "The archive's volume has room for 27.00 GiB of logs of all teams.\n"
+	for name, c := range map[string]struct {
+		quota, free int64
+		shown       bool
+	}{
+		"less than the quota":        {126 << 30, 27 << 30, true},
+		"more than the quota's rest": {28 << 30, 27 << 30, false},
+		"a team without a quota":     {0, 27 << 30, true},
+	} {
+		text := archiveText(&runapi.Usage{Namespace: "team-nor", Bytes: 2 << 30, QuotaBytes: c.quota, FreeBytes: &c.free})
+		if strings.HasSuffix(text, room) != c.shown {
+			t.Errorf("%s: %q; want %q at its end: %t", name, text, room, c.shown)
+		}
+	}
+}
+
 func TestCapacityShowsHostsTeamsAndTheQueueInOrder(t *testing.T) {
 	report := capacity.Of(busy())
 	golden.Check(t, "capacity.txt", capacityText(report, noon))

@@ -309,6 +309,8 @@ type Usage struct {
 	Bytes int64 `json:"bytes"`
 	// QuotaBytes of its runs; 0 means no limit. At the limit no run begins, and the logs of others are cut off.
 	QuotaBytes int64 `json:"quotaBytes"`
+	// FreeBytes of the archive's volume that logs of all namespaces may still use. Absent if the volume does not say, and from older servers.
+	FreeBytes *int64 `json:"freeBytes,omitempty"`
 	// RetentionSeconds after which an ended run is deleted; 0 means never.
 	RetentionSeconds float64 `json:"retentionSeconds"`
 }

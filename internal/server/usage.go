@@ -38,8 +38,12 @@ func (s *Server) getUsage(w http.ResponseWriter, r *http.Request, who Identity) 
 		return err
 	}
 	used, quota := s.store.TeamUsed(namespace)
-	return writeJSON(w, http.StatusOK, runapi.Usage{Namespace: namespace, Runs: len(s.runs.list(namespace, "")), Bytes: used, QuotaBytes: quota,
-		RetentionSeconds: s.config.retention(namespace).Seconds()})
+	usage := runapi.Usage{Namespace: namespace, Runs: len(s.runs.list(namespace, "")), Bytes: used, QuotaBytes: quota,
+		RetentionSeconds: s.config.retention(namespace).Seconds()}
+	if free, known := s.store.FreeBytes(); known {
+		usage.FreeBytes = &free
+	}
+	return writeJSON(w, http.StatusOK, usage)
 }
 
 // usageMetrics are the bytes and quotas of namespaces.

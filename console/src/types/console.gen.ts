@@ -636,6 +636,8 @@ export interface components {
             bytes: number;
             /** @description quotaBytes of its runs; 0 means no limit. At the limit no run begins, and the logs of others are cut off. */
             quotaBytes: number;
+            /** @description freeBytes of the archive's volume that logs of all namespaces may still use. Absent if the volume does not say, and from older servers. */
+            freeBytes?: number;
             /** @description retentionSeconds after which an ended run is deleted; 0 means never. */
             retentionSeconds: number;
         };
