@@ -22,7 +22,13 @@ function subscribe(listener: () => void): () => void {
 
 /** useNow returns the cluster's time in Unix milliseconds, which advances once a second. */
 export function useNow(): number {
-  return useSyncExternalStore(subscribe, () => now);
+  return useSyncExternalStore(subscribe, present);
+}
+
+// Without a page that shows it, nothing has kept the time up to date.
+function present(): number {
+  if (timer === undefined && Math.abs(clusterTime() - now) >= 1000) now = clusterTime();
+  return now;
 }
 
 /** useClockOffset returns by how many milliseconds the cluster's clock is ahead of the browser's. */
