@@ -1,4 +1,4 @@
-import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { act, fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { answer, openPage } from "../../testing/page";
 import { Make } from "./Make";
@@ -9,6 +9,7 @@ vi.mock("./text/Editor", () => ({ Editor: () => null })); // jsdom has no layout
 
 afterEach(() => {
   vi.unstubAllGlobals();
+  vi.useRealTimers();
 });
 
 const cluster = { "/session": { mode: "local", user: "ann", groups: [], namespace: "team" }, "/validate": { valid: true, findings: [] }, "/forecast": { normal: "" } };
@@ -26,4 +27,25 @@ test("the part beside the text stands in the address", async () => {
   fireEvent.click(screen.getByRole("tab", { name: "Matrix" }));
   await waitFor(() => { expect(router.state.location.search).toEqual({ from: "empty", part: "matrix" }); });
   expect(await screen.findByRole("button", { name: "Make it a campaign" })).toBeTruthy();
+});
+
+test("a run that the server could not give is asked for again", async () => {
+  answer(cluster);
+  openPage("/new", Make, "/new?from=run:team/amber");
+  expect(await screen.findByText("There is nothing to begin with")).toBeTruthy();
+  answer({ ...cluster, "/runs/amber/clone": { text: "kind: Experiment\n", mark: { namespace: "team", name: "amber", uid: "u" }, notes: [] } });
+  fireEvent.click(screen.getByRole("button", { name: "Try again" }));
+  expect(await screen.findByText("Clone of amber, run u")).toBeTruthy();
+});
+
+test("what the server does not answer is asked for again without a click", async () => {
+  vi.useFakeTimers({ shouldAdvanceTime: true });
+  answer(cluster);
+  const answered = fetch;
+  let fails = 1;
+  vi.stubGlobal("fetch", (request: string) => (request.includes("/library/") && fails-- > 0 ? Promise.resolve(new Response("service unavailable", { status: 503 })) : answered(request)));
+  openPage("/new", Make, "/new?from=library:bft.yaml");
+  expect(await screen.findByText("service unavailable")).toBeTruthy();
+  await act(() => vi.advanceTimersByTimeAsync(5_000));
+  expect(await screen.findByText(/^nothing at .*bft.yaml$/)).toBeTruthy();
 });

@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useSession } from "../../app/session";
+import { askAgainAfter } from "../../archive/polling";
 import { Trouble } from "../../components/Trouble";
 import { draftOf } from "./draft";
 import { sourceOf } from "./start/source";
@@ -16,15 +17,22 @@ export function Make() {
   return from === undefined ? <Start /> : <From key={from} from={from} />;
 }
 
+const askAgainMilliseconds = 5_000;
+
 function From({ from }: { from: string }) {
-  const { data, error } = useQuery({ queryKey: ["source", from], queryFn: ({ signal }) => sourceOf(from, signal), staleTime: Infinity });
+  const { data, error, refetch } = useQuery({
+    queryKey: ["source", from],
+    queryFn: ({ signal }) => sourceOf(from, signal),
+    staleTime: Infinity,
+    refetchInterval: ({ state }) => state.error !== null && askAgainAfter(state.error, askAgainMilliseconds),
+  });
   const user = useSession().data?.user;
   const draft = useMemo(() => (user === undefined ? undefined : draftOf(user, from)), [user, from]);
   if (data && draft) return <Workshop source={data} draft={draft} />;
   return (
     <Stack>
       <Title order={1}>New experiment</Title>
-      {error ? <Trouble error={error} title="There is nothing to begin with" /> : <Loader aria-label="Reading" />}
+      {error ? <Trouble error={error} title="There is nothing to begin with" onRetry={() => void refetch()} /> : <Loader aria-label="Reading" />}
     </Stack>
   );
 }

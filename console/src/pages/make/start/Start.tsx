@@ -50,8 +50,8 @@ export function Start() {
 
 function Library() {
   const [search, setSearch] = useState("");
-  const { data, error } = useQuery({ queryKey: ["library"], queryFn: () => askJSON<LibraryEntry[]>("/console/v1/library"), staleTime: Infinity });
-  if (error) return <Trouble error={error} />;
+  const { data, error, refetch } = useQuery({ queryKey: ["library"], queryFn: () => askJSON<LibraryEntry[]>("/console/v1/library"), staleTime: Infinity });
+  if (error) return <Trouble error={error} onRetry={() => void refetch()} />;
   const studies = studiesOf(data ?? [], search);
   return (
     <Stack gap="xs">
