@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { Trouble } from "../../../components/Trouble";
 import { askJSON } from "../../../kubernetes/client";
-import { studiesOf, type LibraryEntry, type Study } from "./library";
+import { studiesOf, titleText, type LibraryEntry, type Study } from "./library";
 
 /** Start offers what an experiment can be made from. */
 export function Start() {
@@ -92,7 +92,7 @@ function StudyItem({ study }: { study: Study }) {
                 </Badge>
               )}
               <Text size="sm" c="dimmed">
-                {entry.title}
+                {titleText(entry)}
               </Text>
             </Group>
           ))}

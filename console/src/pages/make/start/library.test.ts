@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { studiesOf, type LibraryEntry } from "./library";
+import { studiesOf, titleText, type LibraryEntry } from "./library";
 
 function entry(path: string, kind = "Experiment", title = ""): LibraryEntry {
   return { path, kind, title, name: "", study: path.split("/")[0] ?? "" };
@@ -19,4 +19,9 @@ test("the library is grouped by study: the quickstart first, e4 before e10, camp
 test("a search finds entries in which all its words occur", () => {
   expect(studiesOf(entries, "E4  messaging").flatMap((s) => s.entries.map((e) => e.path))).toEqual(["e4/campaigns/all.yaml"]);
   expect(studiesOf(entries, "e4 satcom")).toEqual([]);
+});
+
+test("a title that ends within a sentence says so", () => {
+  expect(titleText(entry("a", "Experiment", "Each company has a network and a broker,"))).toBe("Each company has a network and a broker…");
+  expect(titleText(entry("a", "Experiment", "What does TLS cost?"))).toBe("What does TLS cost?");
 });

@@ -22,6 +22,11 @@ export function studiesOf(entries: readonly LibraryEntry[], search: string): Stu
     .sort((a, b) => place(a.name) - place(b.name) || a.name.localeCompare(b.name, undefined, { numeric: true }));
 }
 
+/** titleText of an entry says where it goes on: a title is the first line of a file, which may end within a sentence. */
+export function titleText({ title }: LibraryEntry): string {
+  return title.replace(/[,;:]$/, "…");
+}
+
 function place(study: string): number {
   return study === "quickstart" ? 0 : 1;
 }
