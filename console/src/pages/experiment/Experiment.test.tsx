@@ -10,6 +10,7 @@ vi.mock("../../kubernetes/hooks", () => ({ useObject: () => held, useObjects: ()
 
 afterEach(() => {
   vi.unstubAllGlobals();
+  Object.assign(held, { object: undefined, absent: false, error: undefined });
 });
 
 test("an experiment that waits, and whose connection was lost, is said not to be current", async () => {
@@ -19,4 +20,21 @@ test("an experiment that waits, and whose connection was lost, is said not to be
   openPage("/ns/$namespace/experiments/$name", Experiment, "/ns/team/experiments/amber");
   expect(await screen.findByText("What is shown is not current")).toBeTruthy();
   expect(screen.getByText(/^Waits in the queue/)).toBeTruthy();
+});
+
+test("the page of a deleted experiment leads to its archived runs, and to all experiments", async () => {
+  held.absent = true;
+  answer({ "/runs": [{ namespace: "team", name: "amber", uid: "u", phase: "Succeeded" }, { namespace: "team", name: "blue", uid: "b", phase: "Succeeded" }] });
+  openPage("/ns/$namespace/experiments/$name", Experiment, "/ns/team/experiments/amber");
+  expect((await screen.findByRole("link", { name: "Run u" })).getAttribute("href")).toBe("/ns/team/runs/u");
+  expect(screen.queryByRole("link", { name: "Run b" })).toBeNull();
+  expect(screen.getByRole("link", { name: "All experiments" }).getAttribute("href")).toBe("/");
+});
+
+test("an experiment that there never was is not said to be deleted", async () => {
+  held.absent = true;
+  answer({ "/runs": [] });
+  openPage("/ns/$namespace/experiments/$name", Experiment, "/ns/team/experiments/amber");
+  expect(await screen.findByText("The archive has no run of it.")).toBeTruthy();
+  expect(screen.queryByText(/deleted/)).toBeNull();
 });

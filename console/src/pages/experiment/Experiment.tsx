@@ -1,6 +1,9 @@
-import { Loader, ScrollArea, Stack, Tabs, Title } from "@mantine/core";
-import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { Anchor, List, Loader, ScrollArea, Stack, Tabs, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { Suspense, useEffect, type ComponentType } from "react";
+import { runsQuery } from "../../archive/runs";
+import { Moment } from "../../components/Moment";
 import { Trouble } from "../../components/Trouble";
 import { Refusal } from "../../kubernetes/client";
 import { useObject } from "../../kubernetes/hooks";
@@ -28,7 +31,7 @@ export function Experiment() {
       <Stack>
         <Title order={1}>{name}</Title>
         <Trouble error={error} title="The experiment could not be read" />
-        {absent && <Trouble error={new Refusal(404, `There is no experiment ${name} in namespace ${namespace}.`)} title="No such experiment" />}
+        {absent && <Absent namespace={namespace} name={name} />}
         {!absent && !error && <Loader aria-label="The experiment is being read" />}
       </Stack>
     );
@@ -39,6 +42,39 @@ export function Experiment() {
       <Header experiment={object} state={run.data} trouble={run.error} />
       <TabbedParts experiment={object} state={run.data} />
     </Stack>
+  );
+}
+
+/** Absent leads on from the page of an experiment that was deleted, or never was. */
+function Absent({ namespace, name }: { namespace: string; name: string }) {
+  const archive = useQuery(runsQuery(namespace));
+  const runs = (archive.data ?? []).filter((run) => run.name === name);
+  return (
+    <>
+      <Trouble error={new Refusal(404, `There is no experiment ${name} in namespace ${namespace}.`)} title="No such experiment" />
+      <Trouble error={archive.error} title="The archive's runs could not be listed" />
+      {archive.data && <Text>{runs.length > 0 ? "It was deleted. The archive has its runs, the newest first:" : "The archive has no run of it."}</Text>}
+      {runs.length > 0 && (
+        <List>
+          {runs.map(({ uid, t0 }) => (
+            <List.Item key={uid}>
+              <Anchor underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace, uid }} />}>
+                Run {uid}
+              </Anchor>
+              {t0 && (
+                <>
+                  {", T0 "}
+                  <Moment time={t0} />
+                </>
+              )}
+            </List.Item>
+          ))}
+        </List>
+      )}
+      <Anchor underline="always" renderRoot={(props) => <Link {...props} to="/" />}>
+        All experiments
+      </Anchor>
+    </>
   );
 }
 
