@@ -1,5 +1,5 @@
 import { Anchor, List, Text } from "@mantine/core";
-import type { Finding } from "./findings";
+import { innerFirst, type Finding } from "./findings";
 
 /** FindingList has what is wrong, each with its line. */
 export function FindingList({ findings, fresh, onReveal }: { findings: readonly Finding[]; fresh: boolean; onReveal: (line: number) => void }) {
@@ -13,7 +13,7 @@ export function FindingList({ findings, fresh, onReveal }: { findings: readonly 
         {fresh ? words : "Checking"}
       </Text>
       <List size="sm" spacing={4}>
-        {findings.map((finding, place) => (
+        {innerFirst(findings).map((finding, place) => (
           <List.Item key={place}>
             <Text span size="sm" fw={600}>
               {finding.warning ? "Warning" : "Error"}

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { findingsAt, stepsOf, wordsAt, type Finding } from "./findings";
+import { findingsAt, innerFirst, stepsOf, wordsAt, type Finding } from "./findings";
 
 const object = { spec: { networks: [{ name: "wan" }], timeline: [{ at: "5s" }, { at: "65s" }], nodes: [{ name: "1" }, { name: "0" }] } };
 
@@ -27,4 +27,11 @@ test("a field has its own errors, and those within it where the form does not sh
 test("a warning is no error", () => {
   expect(wordsAt(findings, object, ["spec", "seed"])).toBeUndefined();
   expect(findingsAt(findings, object, ["spec", "seed"])).toHaveLength(1);
+});
+
+test("a typo comes before what follows from it in the fields around", () => {
+  const around = { line: 12, path: "spec.apps[1]", message: "publisher and subscriber differ" };
+  const typo = { line: 13, path: "spec.apps[1].publisher.protocol", message: 'Unsupported value: "mqqt"' };
+  const other = { line: 20, path: "spec.apps[10]", message: "has no kind" };
+  expect(innerFirst([around, typo, other])).toEqual([typo, around, other]);
 });

@@ -23,6 +23,21 @@ export function stepsOf(path: string, object: unknown): Path {
   return steps;
 }
 
+/** innerFirst orders findings so that one of a field comes before those of fields around it, which may follow from it. */
+export function innerFirst(findings: readonly Finding[]): Finding[] {
+  const ordered = new Set<Finding>();
+  const add = (finding: Finding) => {
+    for (const other of findings) if (isWithin(other, finding) && !ordered.has(other)) add(other);
+    ordered.add(finding);
+  };
+  findings.forEach(add);
+  return [...ordered];
+}
+
+function isWithin({ path: inner = "" }: Finding, { path: outer = "" }: Finding): boolean {
+  return outer !== "" && inner.startsWith(outer) && /^[.[]/.test(inner.slice(outer.length));
+}
+
 function elementOf(name: string, list: unknown): Step {
   if (!Array.isArray(list)) return name;
   const place = list.findIndex((each) => isFields(each) && (wordOf(each.name) === name || wordOf(each.at) === name));
