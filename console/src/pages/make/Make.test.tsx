@@ -20,6 +20,14 @@ test("the page says in which line the text has a mistake, and which", async () =
   expect(await screen.findByText("Line 3 of the YAML: *drawn has no anchor &drawn before it. The form shows what stood there before.")).toBeTruthy();
 });
 
+test("of a text that is no YAML the page and the list of errors name the same line", async () => {
+  const unclosed = { valid: false, findings: [{ line: 3, message: "is not YAML: the object that begins here with { is not closed by }, or lacks a comma" }] };
+  answer({ ...cluster, "/validate": unclosed, "/bft.yaml": "kind: Experiment\nspec:\n  apps: [{name: hub\n  nodes: []\n" });
+  openPage("/new", Make, "/new?from=library:bft.yaml");
+  expect(await screen.findByText("line 3")).toBeTruthy();
+  expect(screen.getByText(/^Line \d+ of the YAML/).textContent).toMatch(/^Line 3 of/);
+});
+
 test("the part beside the text stands in the address", async () => {
   answer(cluster);
   const router = openPage("/new", Make, "/new?from=empty&part=preview");

@@ -21,7 +21,9 @@ import { Editor } from "./text/Editor";
 import editorClasses from "./text/Editor.module.css";
 import { editorOf, marking, type Knowledge } from "./text/extensions";
 import { FindingList } from "./text/FindingList";
+import type { Finding } from "./text/findings";
 import type { TextModel } from "./text/model";
+import { noYAML, type Content } from "./text/read";
 import { at, wordOf } from "./text/values";
 
 const Topology = lazy(() => import("./topology/Topology").then((m) => ({ default: m.Topology })));
@@ -80,7 +82,7 @@ export function Workshop({ source, draft }: { source: Source; draft: Draft<Kept>
         <Grid.Col span={{ base: 12, lg: 6 }}>
           {content.problem && (
             <Alert color="orange" p="xs" mb="xs" role="status">
-              Line {content.problem.line} of the YAML: {content.problem.message} The form shows what stood there before.
+              Line {lineOf(content.problem, findings)} of the YAML: {content.problem.message} The form shows what stood there before.
             </Alert>
           )}
           {form ? (
@@ -123,6 +125,12 @@ export function Workshop({ source, draft }: { source: Source; draft: Draft<Kept>
       </Grid>
     </Stack>
   );
+}
+
+/** lineOf a problem: of what is no YAML the checker knows better where it begins, and its list has that line. */
+function lineOf(problem: NonNullable<Content["problem"]>, findings: readonly Finding[]): number {
+  const judged = problem.message === noYAML ? findings.find(({ path, warning }) => !path && !warning)?.line : undefined;
+  return judged ?? problem.line;
 }
 
 /** useKnowledge keeps what the editor offers up to date. */

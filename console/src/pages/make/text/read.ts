@@ -52,6 +52,9 @@ export function plainOf(document: Document.Parsed): unknown {
   }
 }
 
+/** noYAML is the message of a text that cannot be parsed. */
+export const noYAML = "This is no YAML.";
+
 interface Mistake {
   offset: number;
   message: string;
@@ -59,7 +62,7 @@ interface Mistake {
 
 function mistakeIn(document: Document.Parsed, plain: unknown): Mistake | undefined {
   const [error] = document.errors;
-  if (error) return { offset: error.pos[0], message: "This is no YAML." };
+  if (error) return { offset: error.pos[0], message: noYAML };
   const found = plain === undefined ? (aliasIn(document) ?? mergeIn(document)) : (numberIn(document) ?? otherwiseIn(document));
   if (found || plain !== undefined) return found;
   return { offset: document.range[0], message: "The aliases of this document repeat too much." };
