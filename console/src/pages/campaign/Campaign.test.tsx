@@ -24,6 +24,17 @@ test("a campaign whose connection was lost is shown, and said not to be current"
   expect(screen.getByRole("heading", { level: 1, name: "e5" })).toBeTruthy();
 });
 
+test("the bar of a campaign is as full as runs are done", async () => {
+  const campaign = JSON.parse(readFileSync("src/testing/data/campaign.json", "utf8")) as { status: { counts: unknown } };
+  campaign.status.counts = { total: 2, succeeded: 0, failed: 0, running: 1, pending: 1 };
+  held.object = campaign;
+  answer({});
+  openPage("/ns/$namespace/campaigns/$name", Campaign, "/ns/e5/campaigns/e5");
+  await screen.findByText(/^2 runs: 0 succeeded, 0 failed, 1 under way/);
+  const full = [...document.querySelectorAll<HTMLElement>(".mantine-Progress-section")].map((part) => Number.parseFloat(part.style.getPropertyValue("--progress-section-size")));
+  expect(full.reduce((sum, width) => sum + width, 0)).toBe(0);
+});
+
 function openAbsent(answers: Record<string, unknown>): void {
   held.absent = true;
   answer(answers);

@@ -80,7 +80,6 @@ function Progressing({ campaign: { spec, status, metadata } }: { campaign: Campa
             <Progress.Section value={share(counts.succeeded)} color="teal" />
             <Progress.Section value={share(counts.failed)} color="orange" />
             <Progress.Section value={share(counts.skipped)} color="gray" />
-            <Progress.Section value={share(counts.running)} color="blue" striped />
           </Progress.Root>
           <Text size="sm">
             {many(total, "run")}: {counts.succeeded} succeeded, {counts.failed} failed, {counts.running} under way, {counts.pending} to come
