@@ -70,11 +70,14 @@ export function editorOf(text: string): { model: TextModel; know: (knowledge: Kn
   return { model: new TextModel(text, extensionsOf(() => knowledge)), know };
 }
 
+/** keysId is the text beside the editor that says how the keyboard leaves it. */
+export const keysId = "editor-keys";
+
 /** extensionsOf the editor. */
 function extensionsOf(knowledge: () => Knowledge): Extension {
   return [
     EditorView.cspNonce.of(cspNonce),
-    EditorView.contentAttributes.of({ "aria-label": "YAML of the experiment", tabindex: "0" }),
+    EditorView.contentAttributes.of({ "aria-label": "YAML of the experiment", "aria-describedby": keysId, tabindex: "0" }),
     lineNumbers(),
     drawSelection(),
     highlightActiveLine(),
