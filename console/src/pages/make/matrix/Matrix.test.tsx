@@ -1,7 +1,8 @@
 import { screen } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
-import { expect, test } from "vitest";
+import { afterEach, expect, test, vi } from "vitest";
 import { openForm } from "../../../testing/make";
+import { answer } from "../../../testing/page";
 import { TextModel } from "../text/model";
 import { Matrix } from "./Matrix";
 
@@ -18,15 +19,25 @@ spec:
         - {path: duration, value: 60s}
 `;
 
-function open(): TextModel {
+function open(valid = false): TextModel {
   const model = new TextModel(campaign);
-  openForm(model, <Matrix model={model} namespace="team" valid={false} />);
+  openForm(model, <Matrix model={model} namespace="team" valid={valid} />);
   return model;
 }
 
 function values(): string[] {
   return screen.getAllByLabelText<HTMLInputElement>("Value").map((field) => field.value);
 }
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+});
+
+test("one run of one point is counted in words that fit", async () => {
+  answer({ "/forecast": { points: 1, runs: 1, normal: "" } });
+  open(true);
+  expect(await screen.findByText("1 point, 1 run")).toBeTruthy();
+});
 
 test("the value of a level is that of the text after a row was removed, undone and left", async () => {
   const model = open();

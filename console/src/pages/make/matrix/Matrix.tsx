@@ -1,5 +1,6 @@
 import { Autocomplete, Button, CloseButton, Fieldset, Group, Paper, SimpleGrid, Stack, TagsInput, Text, TextInput } from "@mantine/core";
 import { useMemo, useState } from "react";
+import { many } from "../../../components/figures";
 import { span } from "../../../components/time";
 import { useForm } from "../form/context";
 import { EditButton } from "../form/EditButton";
@@ -41,7 +42,7 @@ export function Matrix({ model, namespace, valid }: { model: TextModel; namespac
 /** sizeOf a campaign, in words. */
 function sizeOf({ points, runs, campaignSeconds, parallelism }: Forecast): string {
   const time = campaignSeconds ? `, about ${span(campaignSeconds)} with ${parallelism ?? 1} at once, without starts and analyses` : "";
-  return `${points ?? 1} points, ${runs ?? 0} runs${time}`;
+  return `${many(points ?? 1, "point")}, ${many(runs ?? 0, "run")}${time}`;
 }
 
 function MakeCampaign({ model }: { model: TextModel }) {

@@ -1,5 +1,5 @@
 import { Anchor, Box, Code, CopyButton, Group, List, Stack, Table, Text, Title } from "@mantine/core";
-import { gibibytes } from "../../../components/figures";
+import { gibibytes, many } from "../../../components/figures";
 import { Moment } from "../../../components/Moment";
 import { span } from "../../../components/time";
 import { Trouble } from "../../../components/Trouble";
@@ -51,7 +51,7 @@ export function Preview({ text, source, namespace, valid }: { text: string; sour
 
 function Amounts({ forecast }: { forecast: Forecast }) {
   const rows: [string, React.ReactNode][] = [];
-  if (forecast.runs !== undefined) rows.push(["Runs", `${forecast.runs} of ${forecast.points ?? 1} points`]);
+  if (forecast.runs !== undefined) rows.push(["Runs", `${forecast.runs} of ${many(forecast.points ?? 1, "point")}`]);
   if (forecast.campaignSeconds) rows.push(["All runs", `about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at once, without starts and analyses`]);
   rows.push(["Pods", forecast.pods]);
   rows.push(["Cores", forecast.cpuCores.toFixed(2)]);
