@@ -58,6 +58,14 @@ test("the mean delay stands beside its interval", async () => {
   expect(first?.slice(at - 1, at + 1)).toEqual(["1.46 s", "[1.44 s, 1.48 s]"]);
 });
 
+test("the verdict of a run that did not keep up leads to its gaps, and has the reason", async () => {
+  answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?of=runs&run=e5/${one.uid}&run=e5/${two.uid}`);
+  const verdict = await screen.findByTitle(/^the emulation did not keep up: the median of the delay/);
+  expect(verdict.textContent).toBe("no: why?");
+  expect(verdict.getAttribute("href")).toMatch(/^\/ns\/e5\/runs\/d0d8c197.*\?part=gaps$/);
+});
+
 test("sizes of messages and medians of the picture stand side by side", async () => {
   const messageSizes = [
     { protocol: "mqtt", runs: [{ label: one.label, medianBytes: 1034 }, { label: two.label, medianBytes: null }] },

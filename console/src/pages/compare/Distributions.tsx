@@ -1,7 +1,7 @@
 import { Anchor, Group, Select, Stack, Text, Title } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
-import type { Compared, ComparedGroup, Comparison, Difference, ReferenceFigure } from "../../archive/comparison";
+import type { Compared, ComparedGroup, ComparedRun, Comparison, Difference, ReferenceFigure } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
 import { count, duration, percent, range } from "../../components/figures";
 import { boxesOf } from "../../components/plots/boxes";
@@ -66,6 +66,8 @@ interface SideRow extends Compared {
   name: string;
   /** run that has a page; a condition has none. */
   run?: { namespace: string; uid: string; keptUp: boolean | null };
+  /** why it is not said that the run kept up. */
+  why?: string | undefined;
   references: ReferenceFigure[];
 }
 
@@ -78,8 +80,28 @@ function sideRows(comparison: Comparison, group: ComparedGroup, of: "runs" | "co
     const at = comparison.runs.findIndex(({ uid }) => uid === run.uid);
     const found = comparison.runs[at];
     const references = referencesOf(figures, group.name, [run.label, ...(found ? [found.condition] : [])]);
-    return { ...run, key: run.uid, name: labels[at] ?? run.label, ...(found && { run: found }), references };
+    return { ...run, key: run.uid, name: labels[at] ?? run.label, ...(found && { run: found, why: whyOf(comparison, found) }), references };
   });
+}
+
+/** whyOf a run's verdict is among the gaps of the comparison. */
+function whyOf({ gaps }: Comparison, { experiment, uid }: ComparedRun): string | undefined {
+  return gaps?.find(({ what }) => what === `verdict of ${experiment}@${uid.slice(0, 8)}`)?.reason;
+}
+
+function keptUpText({ run }: SideRow): string {
+  if (run === undefined) return "";
+  return run.keptUp === null ? "not known" : run.keptUp ? "yes" : "no";
+}
+
+function KeptUp({ row }: { row: SideRow }) {
+  const { run, why } = row;
+  if (!run || why === undefined) return keptUpText(row);
+  return (
+    <Anchor size="sm" title={why} renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: run.namespace, uid: run.uid }} search={{ part: "gaps" } as never} />}>
+      {keptUpText(row)}: why?
+    </Anchor>
+  );
 }
 
 function Side({ comparison, group, of }: { comparison: Comparison; group: ComparedGroup; of: "runs" | "conditions" }) {
@@ -121,7 +143,7 @@ const columns: Column<SideRow>[] = [
     value: ({ name }) => name,
     show: ({ name, run }) => (run ? <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: run.namespace, uid: run.uid }} />}>{name}</Anchor> : name),
   },
-  { id: "keptUp", head: "Kept up", value: ({ run }) => (run === undefined ? "" : run.keptUp === null ? "not known" : run.keptUp ? "yes" : "no") },
+  { id: "keptUp", head: "Kept up", value: keptUpText, show: (row) => <KeptUp row={row} /> },
   { id: "offered", head: "Offered", numeric: true, value: ({ messages }) => messages.offered ?? messages.expected, show: ({ messages }) => count(messages.offered ?? messages.expected) },
   { id: "delivered", head: "Delivered", numeric: true, value: ({ messages }) => messages.deliveredPercent, show: ({ messages }) => percent(messages.deliveredPercent) },
   { id: "deliveredRange", head: "95 % interval of delivered", numeric: true, value: ({ confidence }) => range(confidence?.deliveredPercent, percent) },
