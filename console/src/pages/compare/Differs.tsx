@@ -6,7 +6,7 @@ import { runQuery } from "../../archive/runs";
 import { Trouble } from "../../components/Trouble";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { labelsOf } from "./labels";
-import { byValue, differing, surroundingsOf, type ByValue, type Field } from "./surroundings";
+import { byValue, differing, surroundingsOf, withLiveChanges, type ByValue, type Field } from "./surroundings";
 
 // Of more runs each has a column no longer, and their surroundings are not read.
 const columnsFor = 8;
@@ -26,7 +26,7 @@ export function Differs({ comparison, runs }: { comparison: Comparison; runs: re
         <Title order={2} size="h3">
           What differs in the specification
         </Title>
-        <FieldTable label="What differs in the specification" fields={comparison.fields ?? []} labels={labels} none="Nothing but the seed: these runs are repeats." />
+        <FieldTable label="What differs in the specification" fields={withLiveChanges(comparison.fields ?? [], plans)} labels={labels} none="Nothing but the seed: these runs are repeats." />
       </section>
       <section>
         <Title order={2} size="h3">

@@ -8,7 +8,7 @@ import { sortRows } from "../../components/sorting";
 import { chosenEffects, differenceColumns, differenceRows, effectsOf, inWords } from "./differences";
 import { labelsOf } from "./labels";
 import { pickable } from "./pickable";
-import { byValue, differing, surroundingsOf } from "./surroundings";
+import { byValue, differing, surroundingsOf, withLiveChanges } from "./surroundings";
 
 const read = (name: string): unknown => JSON.parse(readFileSync(new URL(`../../testing/data/${name}`, import.meta.url), "utf8"));
 const comparison = read("comparison.json") as Comparison;
@@ -84,4 +84,11 @@ test("runs with results are found by all words of their name, levels and UID", (
   expect(pickable(runs, "")).toHaveLength(1);
   expect(pickable(runs, "COAP u-one")).toHaveLength(1);
   expect(pickable(runs, "coap amqp")).toHaveLength(0);
+});
+
+test("changes by hand are said in words", () => {
+  const fields = [{ field: "duration", values: ["45s", "6m"] }, { field: "liveChanges", values: ["-", "name patrol-zxctk, atNanoseconds 73337495000, changes network vhf, from veh-c, silent true"] }];
+  const changed = { ...plan, liveChanges: [{ name: "patrol-zxctk", atNanoseconds: 73337495000, changes: [{ network: "vhf", from: "veh-c", silent: true }] }] };
+  expect(withLiveChanges(fields, [plan, changed])).toEqual([fields[0], { field: "changes by hand", values: ["–", "at 73.3 s, vhf, from veh-c: silent"] }]);
+  expect(withLiveChanges(fields, [])).toEqual(fields);
 });

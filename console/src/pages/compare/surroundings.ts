@@ -1,5 +1,6 @@
 import type { Plan } from "../../archive/types";
-import { bytes } from "../../components/figures";
+import { bytes, digits } from "../../components/figures";
+import { describeChange } from "../../components/radiochange";
 
 /** Field has a value for each run. */
 export interface Field {
@@ -48,6 +49,16 @@ function imagesOf(images: NonNullable<NonNullable<Plan["environment"]>["images"]
 export function differing(runs: readonly Map<string, string>[]): Field[] {
   const names = new Set(runs.flatMap((run) => [...run.keys()]));
   return [...names].map((field) => ({ field, values: runs.map((run) => run.get(field) ?? absent) })).filter(({ values }) => new Set(values).size > 1);
+}
+
+/** withLiveChanges has changes by hand in words, once the records of all runs are read. */
+export function withLiveChanges(fields: readonly Field[], plans: readonly Plan[]): Field[] {
+  return fields.map((field) => (field.field === "liveChanges" && plans.length === field.values.length ? { field: "changes by hand", values: plans.map(liveChangesOf) } : field));
+}
+
+function liveChangesOf({ liveChanges }: Plan): string {
+  const words = (liveChanges ?? []).map(({ atNanoseconds, changes }) => `at ${digits(atNanoseconds / 1e9)} s, ${(changes ?? []).map(describeChange).join(", ")}`);
+  return words.join("; ") || absent;
 }
 
 /** ByValue has the runs that have a value. */
