@@ -2,7 +2,7 @@ import { Progress, SimpleGrid, Stack, Table, Text, Title } from "@mantine/core";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import type { LiveNetwork } from "../../archive/types";
 import { Chart, type Curve } from "../../components/Chart";
-import { atMostThreeDigits, bytes, count, duration, percent } from "../../components/figures";
+import { atMostThreeDigits, bytes, bytesPerSecond, count, duration, percent } from "../../components/figures";
 import { ScrollTable } from "../../components/ScrollTable";
 import { Trouble } from "../../components/Trouble";
 import { useNodeFigures, type NodeFigures } from "./metrics";
@@ -37,7 +37,6 @@ export default function LiveTab({ experiment: e, state }: TabProps) {
 
 const share = (value: number) => percent(value);
 const perSecond = (value: number) => `${atMostThreeDigits(value)}/s`;
-const bytesPerSecond = (value: number) => `${bytes(value)}/s`;
 const whole: [number, number] = [0, 100];
 
 function Curves({ samples, t0 }: { samples: readonly Sample[]; t0: number }) {

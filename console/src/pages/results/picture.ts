@@ -86,12 +86,13 @@ export const curveLegend = [
 
 export function drawCurve(plot: PlotLibrary, moments: ErrorMoment[], width: number): Element {
   const title = ({ at, median, p95 }: ErrorMoment) => `${afterT0(at)}\nmedian ${metres(median)}\n95 % ${metres(p95)}`;
+  const isZero = moments.every(({ median, p95 }) => median === 0 && p95 === 0);
   return plot.plot({
     width,
     height: 280,
     marginLeft: 64,
     x: { label: "after T0", tickFormat: (seconds: number) => afterT0(seconds).slice(3), ...(width < 500 && { ticks: 4 }) },
-    y: { label: "error (m)", grid: true, zero: true, nice: true },
+    y: { label: "error (m)", grid: true, zero: true, nice: true, ...(isZero && { domain: [0, 1] }) },
     marks: [
       plot.ruleY([0]),
       plot.line(moments, { x: "at", y: "median", stroke: palette.blue, strokeWidth: 2 }),

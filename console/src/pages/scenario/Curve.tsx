@@ -25,6 +25,7 @@ export function pathsOf(points: readonly { at: number; value: number | null }[],
 export function Curve({ title, unit, points, at }: { title: string; unit: string; points: readonly { at: number; value: number | null }[]; at: number }) {
   const known = points.flatMap(({ value }) => (value === null ? [] : [value]));
   const [low, high] = [Math.floor(Math.min(...known)), Math.ceil(Math.max(...known))];
+  const top = Math.max(high, low + 1); // a constant has an axis too
   const last = Math.max(points.at(-1)?.at ?? 0, 1);
   const mark = left + ((width - left - 4) * Math.min(at, last)) / last;
   if (known.length === 0) return <Text size="sm">{title}: not known.</Text>;
@@ -36,10 +37,10 @@ export function Curve({ title, unit, points, at }: { title: string; unit: string
       </Text>
       <svg viewBox={`0 0 ${width} ${height}`} width="100%" role="img" aria-label={`${title} from ${low} to ${high} ${unit} over ${span(last)}`} fontSize={11} fill="currentColor">
         <path d={`M${left} 4V${height - bottom}H${width - 4}`} fill="none" stroke="currentColor" opacity={0.5} />
-        <path d={pathsOf(points, low, high === low ? low + 1 : high)} fill="none" stroke="var(--mantine-primary-color-filled)" strokeWidth={1.75} />
+        <path d={pathsOf(points, low, top)} fill="none" stroke="var(--mantine-primary-color-filled)" strokeWidth={1.75} />
         <path d={`M${mark} 4V${height - bottom}`} stroke="currentColor" strokeDasharray="3 3" />
         <text x={left - 4} y={13} textAnchor="end">
-          {high}
+          {top}
         </text>
         <text x={left - 4} y={height - bottom} textAnchor="end">
           {low}
