@@ -15,6 +15,7 @@ export function AppFields({ place }: { place: number }) {
   const path: Path = ["apps", place];
   const app = fieldsOf(at(editing.spec, path));
   const broker = brokerOf(app);
+  const runs = listOf(editing.spec.nodes).some((node) => listOf(fieldsOf(node).apps).includes(app.name));
   return (
     <Paper withBorder p="xs">
       <Stack gap="xs">
@@ -29,6 +30,7 @@ export function AppFields({ place }: { place: number }) {
           </Text>
           <RemoveButton list="apps" place={place} what={`app ${wordOf(app.name)}`} />
         </Group>
+        {!runs && <Text size="sm">No node runs this app. Choose it at Apps of a node.</Text>}
         <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
           <TextField label="Name" path={[...path, "name"]} />
           <TextField label="Instances" path={[...path, "instances"]} number />
