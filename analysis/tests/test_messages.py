@@ -1,9 +1,11 @@
 import json
 
+import polars as pl
 import pytest
 from lab import BFT, PICTURE, T0, UNIT, Lab, gap, gap_names, torn
 
 from vignette_analysis import analyse
+from vignette_analysis.figures import named
 
 
 def counts(sent, expected, received, duplicates=0, never_sent=0, unsent=0):
@@ -336,3 +338,9 @@ def test_only_the_plan_is_indispensable(tmp_path):
         analyse(tmp_path)
     assert Lab(tmp_path).write()
     assert analyse(tmp_path).results["messages"]["sent"] == 0
+
+
+def test_seconds_of_tables_have_no_digits_below_a_nanosecond():
+    table = pl.DataFrame({"nanoseconds": [56_471_026_515 + n * 2_001_234_567 for n in range(60)]})
+    texts = table.select(named.seconds(pl.col("nanoseconds"))).write_csv(include_header=False).split()
+    assert max(len(text.partition(".")[2]) for text in texts) == 9

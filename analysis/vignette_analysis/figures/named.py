@@ -19,6 +19,11 @@ def _names(run: Run) -> pl.DataFrame:
     )
 
 
+def seconds(nanoseconds: pl.Expr) -> pl.Expr:
+    """Seconds with the digits of nanoseconds: polars multiplies by the inverse, whose error would show after them."""
+    return (nanoseconds / 1e9).round(9)
+
+
 def messages(run: Run, sent: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataFrame:
     """One row per sent message; times are Unix nanoseconds."""
     counts = deliveries.group_by("message").agg(
@@ -38,7 +43,7 @@ def messages(run: Run, sent: pl.DataFrame, deliveries: pl.DataFrame) -> pl.DataF
         "bytes",
         *(pl.col(c).fill_null(0) for c in ("expected", "received", "lost", "duplicates")),
         "ambiguous",
-        ((pl.col("sent") - pl.col("triggered")) / 1e9).alias("sendingSeconds"),
+        seconds(pl.col("sent") - pl.col("triggered")).alias("sendingSeconds"),
     )
 
 
@@ -56,14 +61,14 @@ def deliveries(run: Run, expected: pl.DataFrame, sent: pl.DataFrame) -> pl.DataF
         "id",
         "sent",
         "received",
-        ((pl.col("received") - pl.col("sent")) / 1e9).alias("delaySeconds"),
+        seconds(pl.col("received") - pl.col("sent")).alias("delaySeconds"),
         *KINDS,
         pl.col("received").is_null().alias("lost"),
         "duplicates",
-        ((pl.col("received") - pl.col("triggered")) / 1e9).alias("delayFromTriggeredSeconds"),
+        seconds(pl.col("received") - pl.col("triggered")).alias("delayFromTriggeredSeconds"),
         "processed",
-        ((pl.col("processed") - pl.col("received")) / 1e9).alias("processingSeconds"),
-        ((pl.col("sent") - run.t0) / 1e9).alias("sentSeconds"),
+        seconds(pl.col("processed") - pl.col("received")).alias("processingSeconds"),
+        seconds(pl.col("sent") - run.t0).alias("sentSeconds"),
     )
 
 
@@ -74,5 +79,5 @@ def requests(run: Run, made: pl.DataFrame) -> pl.DataFrame:
     joined = joined.join(names.rename({"name": "publisher"}), left_on="from", right_on="number", how="left", maintain_order="left")
     joined = joined.join(names.select("number", subscriber="name"), left_on="to", right_on="number", how="left", maintain_order="left")
     columns = ("publisher", "node", "group", "subscriber", "id", "topic", "triggered", "sent", "receipt", "failed", "reason", "retransmissions")
-    response = ((pl.col("receipt") - pl.col("sent")) / 1e9).alias("responseSeconds")
+    response = seconds(pl.col("receipt") - pl.col("sent")).alias("responseSeconds")
     return joined.select(*columns, response, "bytes", "receiptBytes", *KINDS)
