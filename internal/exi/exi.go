@@ -2,6 +2,7 @@
 package exi
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 )
@@ -123,9 +124,7 @@ func Decode(dst, exi []byte, o Options) ([]byte, error) {
 }
 
 func cutHeader(exi []byte) (body []byte, err error) {
-	if len(exi) >= len(Cookie) && string(exi[:len(Cookie)]) == string(Cookie) {
-		exi = exi[len(Cookie):]
-	}
+	exi = bytes.TrimPrefix(exi, Cookie)
 	if len(exi) == 0 || exi[0] != Header {
 		return nil, errOptions
 	}
