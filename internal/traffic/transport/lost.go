@@ -12,10 +12,10 @@ import (
 	"vignette.dev/vignette/internal/traffic/request"
 )
 
-// Lost tells that a connection was lost or could not be made, in words.
+// Lost reports in plain words why there is no connection.
 func (e Events) Lost(err error) { e.Connection(false, Words(err)) }
 
-// Words is an error with what package net or the kernel says in it put for people.
+// Words returns the text of an error, with plain words in place of those of package net and the kernel.
 func Words(err error) string {
 	whole := err.Error()
 	if op, ok := errors.AsType[*net.OpError](err); ok {
