@@ -21,8 +21,10 @@ type conn struct {
 	sent func(at time.Time, topic string, payload []byte)
 	// released is called before a PUBREL is written.
 	released func(id uint16)
-	// admit is called before a PUBLISH of QoS 1 or 2 is written. If it returns false the packet is left out.
-	admit func(c *conn, id uint16, payload []byte) bool
+	// admit is called before a PUBLISH of QoS 1 or 2 is written, and returns the packets to write instead.
+	admit func(c *conn, id uint16, payload, packet []byte) [][]byte
+	// early has packets that wait for earlier ones, by the window's keys.
+	early map[string][]byte
 	// closed is called when either side closes the connection, and done closes then.
 	closed func(*conn)
 	done   chan struct{}
@@ -107,29 +109,36 @@ func (c *conn) Write(part []byte) (int, error) {
 }
 
 func (c *conn) writePacket(packet []byte) error {
-	// Taken before the write: a wait for the kernel's full buffer is part of the delay, and on
-	// one host the receiver may be done before the write returns.
-	at := time.Now()
+	switch packet[0] >> 4 {
+	case typePingreq:
+		return nil // keepAlive pings
+	case mqttwire.TypePublish:
+		return c.writePublish(packet)
+	}
 	if id, ok := mqttwire.Pubrel(packet); ok && c.released != nil {
 		c.released(id)
 	}
-	publish, known := mqttwire.Publish{}, false
-	if packet[0]>>4 == typePingreq {
-		return nil // keepAlive pings
+	_, err := c.Conn.Write(packet)
+	return err
+}
+
+// writePublish writes a PUBLISH, or those that admit returns.
+func (c *conn) writePublish(packet []byte) error {
+	ready := [][]byte{packet}
+	publish, err := mqttwire.ParsePublish(packet, c.form)
+	if id, ok := mqttwire.PublishID(packet); ok && err == nil && c.admit != nil {
+		ready = c.admit(c, id, publish.Payload, packet)
 	}
-	if packet[0]>>4 == mqttwire.TypePublish {
-		var err error
-		publish, err = mqttwire.ParsePublish(packet, c.form)
-		known = err == nil
-	}
-	if id, ok := mqttwire.PublishID(packet); ok && known && c.admit != nil && !c.admit(c, id, publish.Payload) {
-		return nil
-	}
-	if _, err := c.Conn.Write(packet); err != nil {
-		return err
-	}
-	if known {
-		c.sent(at, publish.Topic, publish.Payload)
+	for _, packet := range ready {
+		// Taken before the write: a wait for the kernel's full buffer is part of the delay, and on
+		// one host the receiver may be done before the write returns.
+		at := time.Now()
+		if _, err := c.Conn.Write(packet); err != nil {
+			return err
+		}
+		if publish, err := mqttwire.ParsePublish(packet, c.form); err == nil {
+			c.sent(at, publish.Topic, publish.Payload)
+		}
 	}
 	return nil
 }

@@ -22,11 +22,21 @@ type window struct {
 	mu sync.Mutex
 	// changed signals a message, an acknowledgement, or a connection.
 	changed  sync.Cond
-	inFlight map[string]bool
-	// written has the connection on which each message in flight was last written.
-	written map[string]*conn
+	inFlight map[string]*flight
+	// passed counts packets that the library stored.
+	passed  uint64
 	waiting []held
 	ended   bool
+}
+
+// flight is a packet that the broker has not acknowledged.
+type flight struct {
+	// place is the packet's place in the order of publishing.
+	place uint64
+	// publish reports whether it is a PUBLISH, which the broker may not have.
+	publish bool
+	// written is the connection on which it was last written.
+	written *conn
 }
 
 // held is a published message that waits.
@@ -36,7 +46,7 @@ type held struct {
 }
 
 func newWindow() *window {
-	w := &window{Store: paho.NewOrderedMemoryStore(), inFlight: map[string]bool{}, written: map[string]*conn{}}
+	w := &window{Store: paho.NewOrderedMemoryStore(), inFlight: map[string]*flight{}}
 	w.changed.L = &w.mu
 	return w
 }
@@ -47,11 +57,17 @@ const outgoing = "o."
 // Put implements the library's store: a message, or the PUBREL in its place.
 func (w *window) Put(key string, packet packets.ControlPacket) {
 	w.Store.Put(key, ownCopy(packet))
-	if strings.HasPrefix(key, outgoing) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.inFlight[key] = true
+	if !strings.HasPrefix(key, outgoing) {
+		return
 	}
+	_, publish := packet.(*packets.PublishPacket)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inFlight[key] == nil {
+		w.passed++
+		w.inFlight[key] = &flight{place: w.passed}
+	}
+	w.inFlight[key].publish = publish
 }
 
 // Del implements the library's store.
@@ -60,7 +76,6 @@ func (w *window) Del(key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.inFlight, key)
-	delete(w.written, key)
 	w.changed.Broadcast()
 }
 
@@ -76,21 +91,39 @@ func ownCopy(packet packets.ControlPacket) packets.ControlPacket {
 	return packet
 }
 
-// admit reports whether a message may be written to a connection. A message that waits for the library's writer during a reconnect
-// is written twice: as itself and from the store. The broker would take the second for a new message.
-func (w *window) admit(c *conn, id uint16, payload []byte) bool {
+// admit returns the packets to write to a connection, after the library hands it a PUBLISH: none, this one, or this one with later
+// ones that waited for it. On a new connection the library repeats its store beside new messages, in any order, and a message that
+// waited for its writer twice. Brokers keep the order in which messages come (MQTT 3.1.1, 4.6), and take the second for a new one.
+func (w *window) admit(c *conn, id uint16, payload, packet []byte) [][]byte {
 	key := outgoing + strconv.Itoa(int(id))
 	p, ok := w.Store.Get(key).(*packets.PublishPacket)
 	if !ok || !bytes.Equal(p.Payload, payload) {
-		return false
+		return nil
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.written[key] == c {
-		return false
+	if f := w.inFlight[key]; f == nil || f.written == c {
+		return nil
 	}
-	w.written[key] = c
-	return true
+	c.early[key] = bytes.Clone(packet)
+	var ready [][]byte
+	for next := w.next(c); c.early[next] != nil; next = w.next(c) {
+		ready = append(ready, c.early[next])
+		delete(c.early, next)
+		w.inFlight[next].written = c
+	}
+	return ready
+}
+
+// next returns the key of the first message that was not written to a connection.
+func (w *window) next(c *conn) string {
+	var first string
+	for key, f := range w.inFlight {
+		if f.publish && f.written != c && (first == "" || f.place < w.inFlight[first].place) {
+			first = key
+		}
+	}
+	return first
 }
 
 // released makes the library send PUBREL on the next connection instead of the message, which the broker has.
@@ -99,7 +132,7 @@ func (w *window) released(id uint16) {
 	packet.MessageID = id
 	key := outgoing + strconv.Itoa(int(id))
 	if w.Store.Get(key) != nil {
-		w.Store.Put(key, packet)
+		w.Put(key, packet)
 	}
 }
 
