@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -123,8 +124,15 @@ func finished() *v1alpha1.Experiment {
 	return e
 }
 
+func queued(condition, reason string) *v1alpha1.Experiment {
+	e := running()
+	e.Name, e.Status.Phase, e.Status.Progress, e.Status.Nodes.Summary = strings.ToLower(reason), v1alpha1.PhaseQueued, "", "0/2"
+	e.Status.Conditions = []metav1.Condition{{Type: condition, Status: "False", Reason: reason}}
+	return e
+}
+
 func TestStatusListsExperiments(t *testing.T) {
-	golden.Check(t, "list.txt", listTable([]v1alpha1.Experiment{*running(), *finished()}, true, noon.Add(40*time.Second)))
+	golden.Check(t, "list.txt", listTable([]v1alpha1.Experiment{*running(), *finished(), *queued("Accepted", "WaveformNotFound"), *queued("Admitted", "NoRoom")}, true, noon.Add(40*time.Second)))
 }
 
 func TestStatusOfOneExperimentIsComplete(t *testing.T) {

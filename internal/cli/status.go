@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -96,13 +97,26 @@ func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time
 				delivered = r.DeliveredPercent + " %"
 			}
 		}
-		cells := []string{e.Name, stage(&e), e.Status.Nodes.Summary, e.Status.Progress, delivered, median, ageText(e.CreationTimestamp.Time, now)}
+		cells := []string{e.Name, stage(&e), e.Status.Nodes.Summary, cmp.Or(e.Status.Progress, reasonToWait(&e)), delivered, median, ageText(e.CreationTimestamp.Time, now)}
 		if namespaces {
 			cells = append([]string{e.Namespace}, cells...)
 		}
 		rows = append(rows, left(cells...))
 	}
 	return rows.String()
+}
+
+// reasonToWait is why an experiment is queued, or cannot be.
+func reasonToWait(e *v1alpha1.Experiment) string {
+	if e.Status.Phase != v1alpha1.PhaseQueued {
+		return ""
+	}
+	for _, kind := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionAdmitted} {
+		if meta.IsStatusConditionFalse(e.Status.Conditions, kind) {
+			return meta.FindStatusCondition(e.Status.Conditions, kind).Reason
+		}
+	}
+	return ""
 }
 
 // experiment reads an experiment; if it does not exist, the error says what to do.
