@@ -1,8 +1,6 @@
 package validate
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -10,6 +8,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/scenario/compile"
+	"vignette.dev/vignette/internal/testtool"
 )
 
 const patrol = `apiVersion: v1
@@ -186,12 +185,9 @@ spec:
 }
 
 func TestSourcesThatTheOperatorWouldNotUnpackAreRefused(t *testing.T) {
-	var zeros bytes.Buffer
-	z := gzip.NewWriter(&zeros)
-	_, _ = z.Write(make([]byte, compile.MaxServedBytes/2+1))
-	_ = z.Close()
+	zeros := testtool.GzipOfZeros(compile.MaxServedBytes/2 + 1)
 	_, rest, _ := strings.Cut(patrol, "---\n")
-	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: patrol}\nbinaryData: {rows.csv.gz: " + base64.StdEncoding.EncodeToString(zeros.Bytes()) + "}\n---\n" +
+	text := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: patrol}\nbinaryData: {rows.csv.gz: " + base64.StdEncoding.EncodeToString(zeros) + "}\n---\n" +
 		strings.Replace(rest, "source: {configMap: patrol, key: rows.csv}", "sources: [{configMap: patrol, key: rows.csv.gz}, {configMap: patrol, key: rows.csv.gz}]", 1)
 	if findings := join(Text("all.yaml", []byte(text)).Findings); !strings.Contains(findings, `with it the sources have more than 256 MiB when unpacked: compile them with "vignette scenario push"`) {
 		t.Errorf("findings:\n%s", findings)

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -22,9 +21,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"vignette.dev/vignette/internal/gz"
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/scenario/compile"
 	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -164,17 +165,8 @@ func configMap(text string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, Data: map[string]string{"run.eel": text}}
 }
 
-func packed(t *testing.T, content io.Reader) *corev1.ConfigMap {
-	t.Helper()
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	if _, err := io.Copy(w, content); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, BinaryData: map[string][]byte{"run.eel.gz": b.Bytes()}}
+func packed(content []byte) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, BinaryData: map[string][]byte{"run.eel.gz": content}}
 }
 
 func eelFrom(key string) v1alpha1.ScenarioSpec {
@@ -184,10 +176,6 @@ func eelFrom(key string) v1alpha1.ScenarioSpec {
 // hills is a valid event log of three platforms.
 const hills = "0.0 nem:1 location gps 58.1,7.9,3\n0.0 nem:1 pathloss nem:2,90.0 nem:4,95.0\n5.0 nem:1 moonphase full\n60.0 nem:1 pathloss nem:2,99.0\n"
 
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
-
 func TestAScenarioIsCompiledAndItsErrorsAreNamed(t *testing.T) {
 	cases := map[string]struct {
 		spec   v1alpha1.ScenarioSpec
@@ -195,12 +183,12 @@ func TestAScenarioIsCompiledAndItsErrorsAreNamed(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"no such ConfigMap": {eelFrom("run.eel"), packed(t, strings.NewReader("")), ReasonKeyNotFound, `ConfigMap "data" has no key "run.eel"`},
+		"no such ConfigMap": {eelFrom("run.eel"), packed(gz.Append(nil, nil)), ReasonKeyNotFound, `ConfigMap "data" has no key "run.eel"`},
 		"a slip":            {eelFrom("run.eel"), configMap(hills + "61.0 nem:1 pathloss nem:2,loud\n"), ReasonMalformed, "data/run.eel:5: "},
 		"nothing in it":     {eelFrom("run.eel"), configMap(""), ReasonInvalid, "no platforms"},
 		"no such thing":     {eelFrom("run.eel"), nil, ReasonConfigMapNotFound, `there is no ConfigMap "data"`},
 		"good":              {eelFrom("run.eel"), configMap(hills), ReasonCompiled, "3 platforms for 1m"},
-		"packed":            {eelFrom("run.eel.gz"), packed(t, strings.NewReader(hills)), ReasonCompiled, "3 platforms for 1m"},
+		"packed":            {eelFrom("run.eel.gz"), packed(gz.Append(nil, []byte(hills))), ReasonCompiled, "3 platforms for 1m"},
 		"not packed":        {eelFrom("run.eel.gz"), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "data", Namespace: "team"}, Data: map[string]string{"run.eel.gz": "x"}}, ReasonInvalid, "is not packed by gzip"},
 		"made up":           {v1alpha1.ScenarioSpec{Format: "synthetic", Synthetic: &v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 4, Duration: "1m", Seed: 1, Spacing: "500m"}}, nil, ReasonCompiled, "4 platforms"},
 	}
@@ -225,7 +213,7 @@ func TestAScenarioIsCompiledAndItsErrorsAreNamed(t *testing.T) {
 }
 
 func TestTooLargeSourcesAreRefusedBeforeTheyAreUnpacked(t *testing.T) {
-	bomb := packed(t, io.LimitReader(zeros{}, compile.MaxServedBytes+1))
+	bomb := packed(testtool.GzipOfZeros(compile.MaxServedBytes + 1))
 	got := readyOf(newTestBed(t, eelFrom("run.eel.gz"), bomb).settle())
 	if got.Reason != ReasonTooLarge || !strings.Contains(got.Message, "vignette scenario push") {
 		t.Errorf("256 MiB and one byte: Ready %+v", got)
