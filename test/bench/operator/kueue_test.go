@@ -77,6 +77,9 @@ func newKueueBed(t *testing.T) *kueueBed {
 			t.Error(err)
 		}
 	})
+	if err := admissionv1.AddToScheme(b.api.Scheme()); err != nil { // Kueue's webhooks, which the platform has none of
+		t.Fatal(err)
+	}
 	return &kueueBed{bed: b, ctx: t.Context(), t: t, module: strings.TrimSpace(string(folder))}
 }
 
