@@ -8,7 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 )
 
 var testKey = Key{Namespace: "team-nor", Name: "quickstart", UID: "0b6fd5cc-1f7c-4c0e-9d7f-6c1b6a3c2b10"}
@@ -205,6 +207,15 @@ func TestReplaceIsAtomic(t *testing.T) {
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
 		t.Fatalf("%s is left: %v", left, err)
+	}
+}
+
+func TestAVolumeWithoutRoomIsFullToRecordsToo(t *testing.T) {
+	run := openRun(t, t.TempDir(), 0)
+	for _, refusal := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		if _, err := run.Replace("results/results.json", iotest.ErrReader(refusal)); !errors.Is(err, ErrFull) {
+			t.Errorf("%v: %v; want %v", refusal, err, ErrFull)
+		}
 	}
 }
 

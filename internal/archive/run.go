@@ -484,7 +484,7 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 	}
 	if err != nil {
 		_ = r.root.Remove(temporary)
-		if errors.Is(err, syscall.ENOSPC) {
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 			return 0, fmt.Errorf("%w: %w", ErrFull, err)
 		}
 		return 0, fmt.Errorf("archive: write %s: %w", p, err)
