@@ -192,6 +192,9 @@ func (r *run) changePlan(plan runapi.Plan) error {
 		version = old.SchemaVersion // an operator of that version made the plan
 	}
 	record := runapi.RunRecord{SchemaVersion: version, Revision: old.Revision + 1, Plan: merged}
+	if err := r.updateResultsPhase(merged.Phase); err != nil { // first: the operator does not repeat a plan that is recorded
+		return err
+	}
 	if err := r.files.ReplaceJSON(runFile, record); err != nil {
 		return err
 	}
@@ -202,7 +205,7 @@ func (r *run) changePlan(plan runapi.Plan) error {
 	r.planChanged.notify()
 	r.reportChanged.notify()
 	r.mu.Unlock()
-	return r.updateResultsPhase(merged.Phase)
+	return nil
 }
 
 // finish makes every agent finish.
@@ -318,7 +321,7 @@ func (r *run) report(node string, report runapi.AgentReport) error {
 	r.mu.Lock()
 	before := r.agents[target].AgentReport
 	before.ArchivedUntilNanoseconds, before.Clock = report.ArchivedUntilNanoseconds, report.Clock // these always change
-	same := reflect.DeepEqual(before, report)
+	same := reflect.DeepEqual(before, report) && !r.state.hasFailed()
 	r.agents[target] = runapi.AgentState{Node: node, AgentReport: report, ReportedAt: r.now().UTC()}
 	r.reportChanged.notify()
 	r.mu.Unlock()
@@ -337,7 +340,7 @@ func (r *run) incident(incident runapi.Incident) error {
 	i := slices.IndexFunc(r.incidents, func(have runapi.Incident) bool {
 		return have.What == incident.What && have.Node == incident.Node && have.FromSeconds == incident.FromSeconds && have.Reason == incident.Reason
 	})
-	same := i >= 0 && reflect.DeepEqual(r.incidents[i], incident)
+	same := i >= 0 && reflect.DeepEqual(r.incidents[i], incident) && !r.state.hasFailed()
 	switch {
 	case same:
 	case i >= 0:
@@ -469,6 +472,7 @@ func (r *run) nodeOfPod(podUID string) (string, bool) {
 // saver lets one write serve all callers whose changes precede it.
 type saver struct {
 	wanted atomic.Int64
+	failed atomic.Bool
 	mu     sync.Mutex
 	saved  int64
 }
@@ -482,9 +486,14 @@ func (s *saver) save(write func() error) error {
 		return nil
 	}
 	covers := s.wanted.Load()
-	if err := write(); err != nil {
+	err := write()
+	s.failed.Store(err != nil)
+	if err != nil {
 		return err
 	}
 	s.saved = covers
 	return nil
 }
+
+// hasFailed reports whether the last write failed, so that a repeated change is not on the disk yet.
+func (s *saver) hasFailed() bool { return s.failed.Load() }

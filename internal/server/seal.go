@@ -30,6 +30,11 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	defer r.sealMu.Unlock()
 	var manifest runapi.Manifest
 	if r.isSealed() {
+		if r.state.hasFailed() { // at the end of the seal
+			if err := r.saveState(); err != nil {
+				return manifest, err
+			}
+		}
 		return manifest, r.files.ReadJSON(manifestFile, &manifest)
 	}
 	if err := r.finish(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -783,6 +785,74 @@ func TestResultsTakeTheLastPhase(t *testing.T) {
 	state := l.plan(withT0, func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseSucceeded })
 	if state.Results == nil || state.Results.Phase != "Succeeded" {
 		t.Fatalf("results %+v, want phase Succeeded", state.Results)
+	}
+}
+
+// blocked keeps a record of the run from being written, until the returned function is called.
+func (l *lab) blocked(record string) (unblock func()) {
+	l.t.Helper()
+	file := filepath.Join(l.dir, "team-nor", "quickstart", runUID, record)
+	if err := errors.Join(os.RemoveAll(file), os.MkdirAll(filepath.Join(file, "in the way"), 0o750)); err != nil {
+		l.t.Fatal(err)
+	}
+	return func() {
+		l.t.Helper()
+		if err := os.RemoveAll(file); err != nil {
+			l.t.Fatal(err)
+		}
+	}
+}
+
+func TestResultsHaveTheLastPhaseBeforeTheRecordTellsTheOperatorSo(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0)
+	if err := l.as("workflow").PutResult(t.Context(), runUID, "results.json", strings.NewReader(`{"schemaVersion":1,"phase":"Analysing"}`)); err != nil {
+		t.Fatal(err)
+	}
+	l.blocked("run.json")
+	plan := examplePlan()
+	withT0(&plan)
+	plan.Phase = v1alpha1.PhaseSucceeded
+	if _, err := l.as("operator").PutPlan(t.Context(), plan); err == nil {
+		t.Fatal("a plan was taken that could not be written")
+	}
+	state, err := l.as("operator").State(t.Context(), runUID)
+	if err != nil || state.Plan.Phase == v1alpha1.PhaseSucceeded || state.Results.Phase != "Succeeded" {
+		t.Errorf("plan in phase %s, results in %+v, %v; want the results first, as nobody repeats a plan that is there", state.Plan.Phase, state.Results, err)
+	}
+}
+
+func TestWhatCouldNotBeWrittenIsWrittenWhenItIsSentAgain(t *testing.T) {
+	for what, send := range map[string]func(l *lab) error{
+		"report": func(l *lab) error {
+			return l.as("nor").Report(t.Context(), runapi.AgentReport{App: "bft", Phase: runapi.AgentRunning})
+		},
+		"incident": func(l *lab) error {
+			return l.as("operator").Incident(t.Context(), runUID, runapi.Incident{What: "NodeFailed", Node: "nor", Reason: "gone"})
+		},
+		"seal": func(l *lab) error {
+			_, err := l.as("workflow").Seal(t.Context(), runUID, runapi.SealRequest{})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			l := newLab(t)
+			l.plan()
+			unblock := l.blocked("state.json")
+			if err := send(l); err == nil {
+				t.Fatal("it was taken, and could not be written")
+			}
+			unblock()
+			if err := send(l); err != nil {
+				t.Fatal(err)
+			}
+			l.stop()
+			l.start()
+			state, err := l.as("admin").State(t.Context(), runUID)
+			if err != nil || len(state.Agents)+len(state.Incidents) == 0 && !state.Sealed {
+				t.Errorf("after a restart: %+v, %v; want what was sent twice", state, err)
+			}
+		})
 	}
 }
 
