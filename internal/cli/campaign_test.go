@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -124,6 +125,8 @@ type campaignArchive struct {
 	runs     []runapi.RunSummary
 	// compared is the query of the last comparison.
 	compared *string
+	// tooMany requests for results are refused, if set.
+	tooMany *atomic.Int32
 }
 
 func (a campaignArchive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -135,6 +138,9 @@ func (a campaignArchive) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/v1/compare":
 		*a.compared = r.URL.RawQuery
 		_, _ = w.Write([]byte("<html>"))
+	case found && a.tooMany != nil && a.tooMany.Add(-1) >= 0:
+		w.WriteHeader(http.StatusTooManyRequests)
+		_ = json.NewEncoder(w).Encode(runapi.Problem{Error: "more than 200 requests a second"})
 	case found:
 		_ = json.NewEncoder(w).Encode(runapi.Results{SchemaVersion: 1, UID: uid, Messages: runapi.Messages{Sent: 600, Expected: 600, Received: 597, Lost: 3},
 			DelaySeconds: withMean(quantiles(delay)), Verdict: &runapi.Verdict{KeptUp: true}, Headline: "all", Groups: a.groups(delay)})
@@ -166,6 +172,23 @@ func TestResultsOfACampaignHaveColumnsOfRequestsWhereThereAreSome(t *testing.T) 
 			t.Fatal(err)
 		}
 		golden.Check(t, file, out.String())
+	}
+}
+
+func TestFiguresOfARoundWithMoreRunsThanRequestsASecondAreAllRead(t *testing.T) {
+	results := map[string]float64{"uid-mosquitto-baseline-1": 0.0014, "uid-mosquitto-baseline-2": 0.0016, "uid-mosquitto-baseline-3": 0.0018}
+	o := campaignResultsOptions{output: "csv", roundOptions: roundOptions{where: []string{"broker=mosquitto", "link=baseline"}}}
+	var want, got bytes.Buffer
+	if err := campaignCluster(t, campaignArchive{results: results}, nightly()).campaignResults(t.Context(), "nightly", o, &want); err != nil {
+		t.Fatal(err)
+	}
+	var tooMany atomic.Int32
+	tooMany.Store(2)
+	if err := campaignCluster(t, campaignArchive{results: results, tooMany: &tooMany}, nightly()).campaignResults(t.Context(), "nightly", o, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.String() != want.String() || tooMany.Load() > 0 {
+		t.Errorf("after refusals:\n%s\nwant\n%s", got.String(), want.String())
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -311,6 +312,12 @@ func (c *cluster) readFigures(ctx context.Context, r *round) error {
 // resultsOf a run, from the archive.
 func (c *cluster) resultsOf(ctx context.Context, uid string) (results runapi.Results, err error) {
 	content, err := c.archive.File(ctx, uid, "results/results.json")
+	for attempt := 1; attempt < attempts && runclient.HasStatus(err, http.StatusTooManyRequests); attempt++ { // a round has more runs than requests a second are allowed
+		if err := pause(ctx, pauseBetween); err != nil {
+			return results, err
+		}
+		content, err = c.archive.File(ctx, uid, "results/results.json")
+	}
 	if err != nil {
 		return results, err
 	}
