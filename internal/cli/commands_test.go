@@ -118,11 +118,13 @@ func TestWithoutResultsTheErrorSaysWhatToDo(t *testing.T) {
 		uid     string
 		want    string
 	}{
-		"no run":      {archive{}, "", "the archive has no run of quickstart in namespace team-nor"},
-		"wrong uid":   {analysed(t), "nope", "want one of 5f0c, 0ld"},
-		"not yet":     {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running", Spec: v1alpha1.ExperimentSpec{Duration: "1m"}}}}, "", "has no results yet, it is Running"},
-		"live":        {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running"}}}, "", "vignette stop -n team-nor quickstart ends and analyses it"},
-		"failed runs": {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Failed", Message: "bad image"}}}, "", "failed before it was analysed: bad image"},
+		"no run":    {archive{}, "", "the archive has no run of quickstart in namespace team-nor"},
+		"wrong uid": {analysed(t), "nope", "want one of 5f0c, 0ld"},
+		"not yet":   {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running", Spec: v1alpha1.ExperimentSpec{Duration: "1m"}}}}, "", "has no results yet, it is Running"},
+		"live":      {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Running"}}}, "", "vignette stop -n team-nor quickstart ends and analyses it"},
+		"an older table": {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Succeeded"}, Results: &runapi.Results{}}}, "",
+			"run 5f0c was analysed without this table, by an older platform: vignette results -n team-nor quickstart --uid 5f0c --files lists what it has"},
+		"failed runs": {archive{runs: analysed(t).runs, state: runapi.State{Plan: runapi.Plan{Phase: "Failed", Message: "bad image"}}}, "", "failed before it was analysed: bad image; its logs: vignette results -n team-nor quickstart --uid 5f0c --download"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

@@ -66,7 +66,7 @@ func newCompare(t *target) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&o.output, "output", "o", "table", "`form`: "+strings.Join(comparisonOutputs, ", "))
 	flags.StringVar(&o.by, "by", "", "`field` of the spec, such as delay or apps.bft.publisher.period, whose values are compared; run: each run with each other")
-	flags.StringSliceVar(&o.uids, "uid", nil, "`UID` of a further run, of any name and namespace")
+	flags.StringSliceVar(&o.uids, "uid", nil, "`UID` of a further run of the namespace, of any name")
 	flags.StringVar(&o.campaign, "campaign", "", "`NAME` of a campaign whose runs are compared")
 	o.reference.addFlag(cmd)
 	o.addFlags(cmd)
@@ -164,7 +164,10 @@ func (c *cluster) comparedRun(ctx context.Context, which string) (string, error)
 			found = append(found, run.UID)
 		}
 	}
-	if len(found) == 1 {
+	switch {
+	case len(runs) == 0:
+		return c.findRun(ctx, name, "")
+	case len(found) == 1:
 		return found[0], nil
 	}
 	return "", fmt.Errorf("%s: %d runs of %s in namespace %s have a UID with this beginning; want one of: %s", which, len(found), name, c.namespace, strings.Join(known, ", "))

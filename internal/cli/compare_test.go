@@ -49,6 +49,7 @@ func TestComparedRunsAreNamedByNameAndUID(t *testing.T) {
 		"no such name":          {[]string{"satcom", "nope"}, compareOptions{}, "the archive has no run of nope in namespace team-nor"},
 		"UID of several":        {[]string{"satcom", "lan@1b"}, compareOptions{}, "lan@1b: 2 runs of lan in namespace team-nor have a UID with this beginning; want one of: 1a-newest, 1b-older, 1b-oldest"},
 		"UID of none":           {[]string{"satcom", "lan@9"}, compareOptions{}, "lan@9: 0 runs of lan"},
+		"UID of no name":        {[]string{"satcom", "nope@9"}, compareOptions{}, "the archive has no run of nope in namespace team-nor"},
 		"the same run two ways": {[]string{"lan", "lan@1a"}, compareOptions{}, "lan@1a: run 1a-newest is there twice: NAME@UID chooses"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -297,6 +297,7 @@ func TestDownloadFlagsThatDoNotFitAreRefused(t *testing.T) {
 		"three arguments":        {[]string{"results", "a", "b", "c", "--download"}, `"c" is too much`},
 		"no name":                {[]string{"results", "--download"}, "needs the NAME of an experiment"},
 		"kinds and no download":  {[]string{"results", "a", "--only", "logs"}, "--only and --without are for --download"},
+		"a table in no form":     {[]string{"results", "a", "--table", "publishers"}, "--table publishers is for -o csv"},
 		"no such kind":           {[]string{"results", "a", "--download", "--without", "pcap"}, `"pcap" is not a kind of files: want captures, logs, radio, records, results`},
 		"a form and a download":  {[]string{"results", "a", "--download", "-o", "json"}, "[download output]"},
 		"a page on nothing":      {[]string{"report", "a", "--open", "-o", "-"}, "--open needs a file"},

@@ -57,6 +57,9 @@ func newResults(t *target) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("table") && o.output != "csv" {
+				return fmt.Errorf("--table %s is for -o csv", o.table)
+			}
 			c, err := t.connect()
 			if err != nil {
 				return err
@@ -191,9 +194,12 @@ func (c *cluster) withoutResults(ctx context.Context, name, uid string) error {
 	if err != nil {
 		return err
 	}
+	if state.Results != nil {
+		return fmt.Errorf("run %s was analysed without this table, by an older platform: vignette results -n %s %s --uid %[1]s --files lists what it has", uid, c.namespace, name)
+	}
 	if state.Plan.Phase == v1alpha1.PhaseFailed {
-		return fmt.Errorf("%s failed before it was analysed: %s; its logs: vignette results -n %s %s --download",
-			name, state.Plan.Message, c.namespace, name)
+		return fmt.Errorf("%s failed before it was analysed: %s; its logs: vignette results -n %s %s --uid %s --download",
+			name, state.Plan.Message, c.namespace, name, uid)
 	}
 	if state.Plan.Phase == v1alpha1.PhaseRunning && state.Plan.Spec.Duration == "" {
 		return fmt.Errorf("%[2]s has no results yet, it is a live cluster that is up: vignette stop -n %[1]s %[2]s ends and analyses it", c.namespace, name)
