@@ -103,7 +103,7 @@ func newRoot(version, program string, out io.Writer) *cobra.Command {
 	complete(root, "namespace", target.completeNamespace)
 	noCompletion(root, "context")
 	complete(root, "platform-namespace", target.completeNamespace)
-	root.AddCommand(endOnInterrupt(newValidate()), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRerun(target),
+	root.AddCommand(endOnInterrupt(newValidate()), newRun(target), newStatus(target), newStop(target), newResults(target), newReport(target), newRuns(target), newRerun(target),
 		newShell(target), newConsole(target), newSSH(target), newLogs(target), newCapture(target), newSet(target), newScenario(target), newCompare(target), newCampaign(target), newCapacity(target), newUI(target, version), newDoctor(target, version), newVersion(version))
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

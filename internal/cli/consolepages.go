@@ -27,6 +27,8 @@ var consolePages = map[string]string{
 	"rerun":            "Clone of an experiment",
 	"results":          "Run UID",
 	"run":              "New experiment",
+	"runs delete":      "",
+	"runs list":        "",
 	"scenario inspect": "Scenario editor",
 	"scenario push":    "",
 	"set":              "Map of an experiment",

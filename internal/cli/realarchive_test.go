@@ -33,6 +33,16 @@ func (byToken) Authenticate(_ context.Context, token string) (server.Identity, e
 	return server.Identity{Username: name, PodUID: pod}, nil
 }
 
+// teamAdmin is the user whom Kubernetes lets do everything with the team's archive.
+const teamAdmin = "anna"
+
+// onlyTeamAdmin stands for Kubernetes, which decides about users other than the platform's own.
+type onlyTeamAdmin struct{}
+
+func (onlyTeamAdmin) Authorize(_ context.Context, who server.Identity, _, namespace string) (bool, error) {
+	return who.Username == teamAdmin && namespace == "team-nor", nil
+}
+
 // realArchive is the platform's server, with a connection that can be made to break.
 type realArchive struct {
 	t   *testing.T
@@ -48,7 +58,7 @@ type realArchive struct {
 
 func newRealArchive(t *testing.T) *realArchive {
 	t.Helper()
-	s, err := server.New(server.Config{Dir: t.TempDir(), Authenticator: byToken{}, LongPoll: time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	s, err := server.New(server.Config{Dir: t.TempDir(), Authenticator: byToken{}, Authorizer: onlyTeamAdmin{}, LongPoll: time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Policy: server.Policy{OperatorUser: "operator", RadiodUser: "radiod"}})
 	if err != nil {
 		t.Fatal(err)

@@ -173,7 +173,7 @@ func (c *cluster) findRun(ctx context.Context, name, uid string) (string, error)
 		return "", err
 	}
 	if len(runs) == 0 {
-		return "", fmt.Errorf("the archive has no run of %s in namespace %s: vignette status lists the existing experiments, -n chooses another namespace", name, c.namespace)
+		return "", fmt.Errorf("the archive has no run of %s in namespace %s: vignette runs list shows those that it has, -n chooses another namespace", name, c.namespace)
 	}
 	if uid == "" {
 		return runs[0].UID, nil

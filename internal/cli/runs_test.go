@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/operators/api/v1alpha1"
+)
+
+// archivePlan is that of a run in the tests' namespace.
+func archivePlan(uid string, t0 time.Time, phase v1alpha1.ExperimentPhase) runapi.Plan {
+	return runapi.Plan{Namespace: "team-nor", Name: "quickstart", UID: uid, T0: &t0, Phase: phase,
+		Nodes: []runapi.PlannedNode{{Name: "nor", PodUID: "pod-" + uid, Apps: []runapi.PlannedApp{{Name: "bft"}}}}}
+}
+
+// archiveOfThree has a run that goes on, one that succeeded and one that failed, of one experiment's name.
+func archiveOfThree(t *testing.T) *cluster {
+	t.Helper()
+	a := newRealArchive(t)
+	for uid, phase := range map[string]v1alpha1.ExperimentPhase{"run-1": v1alpha1.PhaseFailed, "run-2": v1alpha1.PhaseSucceeded, "run-3": v1alpha1.PhaseRunning} {
+		plan := archivePlan(uid, noon.Add(time.Duration(uid[4]-'0')*time.Hour), phase)
+		if uid == "run-2" {
+			plan.Campaign = &runapi.PlannedCampaign{Name: "nightly", UID: "c", Round: 3, Point: "lan"}
+		}
+		a.run(plan, 16)
+	}
+	c := a.cluster()
+	c.archive = a.as(teamAdmin)
+	return c
+}
+
+func archivedUIDs(t *testing.T, c *cluster) (uids []string) {
+	t.Helper()
+	var out bytes.Buffer
+	if err := c.listRuns(t.Context(), "", "json", &out); err != nil {
+		t.Fatal(err)
+	}
+	var runs []runapi.RunSummary
+	if err := json.Unmarshal(out.Bytes(), &runs); err != nil {
+		t.Fatalf("%v: %s", err, out.String())
+	}
+	for _, run := range runs {
+		uids = append(uids, run.UID)
+	}
+	return uids
+}
+
+func TestArchivedRunsAreListedTheNewestFirst(t *testing.T) {
+	c := archiveOfThree(t)
+	var out bytes.Buffer
+	if err := c.listRuns(t.Context(), "quickstart", "table", &out); err != nil {
+		t.Fatal(err)
+	}
+	want := "NAME         PHASE       T0                     CAMPAIGN           UID\n" +
+		"quickstart   Running     2026-11-20 15:00:00Z   -                  run-3\n" +
+		"quickstart   Succeeded   2026-11-20 14:00:00Z   nightly, round 3   run-2\n" +
+		"quickstart   Failed      2026-11-20 13:00:00Z   -                  run-1\n"
+	if out.String() != want {
+		t.Errorf("%s\nwant\n%s", out.String(), want)
+	}
+	if got := strings.Join(archivedUIDs(t, c), " "); got != "run-3 run-2 run-1" {
+		t.Errorf("as JSON: %s", got)
+	}
+	out.Reset()
+	if err := c.listRuns(t.Context(), "other", "table", &out); err != nil || out.String() != "The archive has no such runs in namespace team-nor\n" {
+		t.Errorf("of an unknown name: %q, %v", out.String(), err)
+	}
+}
+
+func TestADamagedRunIsListedWithWhatIsWrong(t *testing.T) {
+	got := runsTable([]runapi.RunSummary{{Name: "quickstart", UID: "run-1", Problem: "run.json, now run.json.damaged: it is not one whole JSON object"}})
+	want := "NAME         PHASE   T0   CAMPAIGN   UID\n" +
+		"quickstart   -       -    -          run-1\n" +
+		"Run run-1 has damaged records: run.json, now run.json.damaged: it is not one whole JSON object\n"
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+func TestADeletionOfRunsIsShownBeforeItIsConfirmed(t *testing.T) {
+	c := archiveOfThree(t)
+	var out bytes.Buffer
+	err := c.deleteRuns(t.Context(), "quickstart", []string{"run-2"}, false, &out)
+	if err == nil || !strings.Contains(err.Error(), "nothing was deleted: --yes deletes these runs") {
+		t.Errorf("%v; want how to confirm", err)
+	}
+	if !strings.Contains(out.String(), "run-2") || strings.Contains(out.String(), "run-1") {
+		t.Errorf("%s; want the chosen run alone", out.String())
+	}
+	if got := len(archivedUIDs(t, c)); got != 3 {
+		t.Errorf("%d runs are left of 3", got)
+	}
+}
+
+func TestRunsOfANameAreDeletedButForOneThatGoesOn(t *testing.T) {
+	c := archiveOfThree(t)
+	var out bytes.Buffer
+	err := c.deleteRuns(t.Context(), "quickstart", nil, true, &out)
+	if err == nil || err.Error() != "run run-3 goes on: stop experiment quickstart first, or delete it" {
+		t.Errorf("%v; want the run that goes on named", err)
+	}
+	if want := "run run-2 of quickstart deleted\nrun run-1 of quickstart deleted\n"; out.String() != want {
+		t.Errorf("%q; want %q", out.String(), want)
+	}
+	if got := strings.Join(archivedUIDs(t, c), " "); got != "run-3" {
+		t.Errorf("left: %s; want the run that goes on", got)
+	}
+}
+
+func TestRunsThatMayNotBeDeletedSayWhatIsMissing(t *testing.T) {
+	c := archiveOfThree(t)
+	for name, want := range map[string]string{
+		"quickstart --uid run-9": "--uid run-9 is no run of quickstart in namespace team-nor: want one of run-3, run-2, run-1",
+		"other":                  "the archive has no run of other in namespace team-nor: vignette runs list shows those that it has",
+	} {
+		name, uid, _ := strings.Cut(name, " --uid ")
+		var uids []string
+		if uid != "" {
+			uids = []string{"run-1", uid}
+		}
+		var out bytes.Buffer
+		if err := c.deleteRuns(t.Context(), name, uids, true, &out); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %s", name, err, want)
+		}
+	}
+	var out bytes.Buffer
+	a := newRealArchive(t)
+	a.run(archivePlan("run-1", noon, v1alpha1.PhaseSucceeded), 16)
+	c = a.cluster()
+	c.archive = a.as("system:serviceaccount:team-nor:vignette-workflow") // it may read
+	err := c.deleteRuns(t.Context(), "quickstart", nil, true, &out)
+	if err == nil || !strings.HasSuffix(err.Error(), "deleting runs needs the role vignette-admin in the namespace (docs/how-to/share-a-cluster.md)") {
+		t.Errorf("by a reader: %v; want the role that is needed", err)
+	}
+	if got := len(archivedUIDs(t, c)); got != 1 {
+		t.Errorf("%d runs are left of 1", got)
+	}
+}
