@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -115,20 +116,22 @@ func (d *download) toFolder(ctx context.Context, folder string) error {
 	return workers.Wait()
 }
 
-// checkFolder refuses a folder with another run, as the files would be mixed.
+// checkFolder refuses a folder with another run, as the files would be mixed. A download of some kinds has no record, but maybe results.
 func (d *download) checkFolder(root *os.Root, folder string) error {
-	text, err := root.ReadFile(runFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, file := range []string{runFile, "results/results.json"} {
+		text, err := root.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var has struct{ UID, Name, Experiment string }
+		if json.Unmarshal(text, &has) == nil && has.UID != "" && has.UID != d.uid { // a damaged one is downloaded again
+			return fmt.Errorf("%s has run %s of %s, and this is run %s: choose another folder", folder, has.UID, cmp.Or(has.Name, has.Experiment), d.uid)
+		}
 	}
-	if err != nil {
-		return err
-	}
-	record, err := runapi.ReadRunRecord(filepath.Join(folder, runFile), text)
-	if err == nil && record.UID != d.uid {
-		return fmt.Errorf("%s has run %s of %s, and this is run %s: choose another folder", folder, record.UID, record.Name, d.uid)
-	}
-	return nil // a damaged one is downloaded again
+	return nil
 }
 
 // fetch one file, in several attempts. It stays within the root, whatever name the server gives it.

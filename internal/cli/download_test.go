@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -197,16 +198,21 @@ func TestADownloadIntoOneFileIsCompleteOrAbsent(t *testing.T) {
 func TestAFolderOfAnotherRunIsLeftAlone(t *testing.T) {
 	a := newRealArchive(t)
 	a.run(recordedPlan(t), 1<<10)
-	folder := t.TempDir()
-	other := `{"schemaVersion": 1, "uid": "other", "name": "pair"}`
-	if err := os.WriteFile(filepath.Join(folder, "run.json"), []byte(other), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := downloadInto(t, a.cluster(), folder, runapi.Selection{}); err == nil || !strings.Contains(err.Error(), "has run other of pair, and this is run "+recordedUID) {
-		t.Errorf("%v", err)
-	}
-	if got := filesIn(t, folder); len(got) != 1 || got["run.json"] != other {
-		t.Errorf("the folder has %v now", got)
+	for file, other := range map[string]string{
+		"run.json":             `{"schemaVersion": 1, "uid": "other", "name": "pair"}`,
+		"results/results.json": `{"schemaVersion": 2, "uid": "other", "experiment": "pair"}`, // a download of results alone
+	} {
+		folder := t.TempDir()
+		at := filepath.Join(folder, file)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o750), os.WriteFile(at, []byte(other), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := downloadInto(t, a.cluster(), folder, runapi.Selection{Only: []string{"results"}}); err == nil || !strings.Contains(err.Error(), "has run other of pair, and this is run "+recordedUID) {
+			t.Errorf("with %s: %v", file, err)
+		}
+		if got := filesIn(t, folder); len(got) != 1 || got[file] != other {
+			t.Errorf("the folder has %v now", got)
+		}
 	}
 }
 
