@@ -104,7 +104,7 @@ func keptText(kept *capacity.Amounts) string {
 
 // archiveText describes a team's share of the archive, its quota and its retention, and the volume if that has less room.
 func archiveText(u *runapi.Usage) string {
-	text := fmt.Sprintf("Archive of %s: %d runs with %s", u.Namespace, u.Runs, wording.Bytes(u.Bytes))
+	text := fmt.Sprintf("Archive of %s: %s with %s", u.Namespace, countRuns(u.Runs), wording.Bytes(u.Bytes))
 	if u.QuotaBytes > 0 {
 		text += " of " + wording.Bytes(u.QuotaBytes)
 	}
@@ -112,7 +112,7 @@ func archiveText(u *runapi.Usage) string {
 		text += ", each kept for " + duration.HumanDuration(time.Duration(u.RetentionSeconds*float64(time.Second))) + " after it ended"
 	}
 	if u.QuotaBytes > 0 && u.Bytes >= u.QuotaBytes {
-		text += ". No run begins before some are deleted"
+		text += ". No run begins before some are deleted: vignette runs list"
 	}
 	if u.FreeBytes != nil && (u.QuotaBytes == 0 || *u.FreeBytes < u.QuotaBytes-u.Bytes) {
 		text += ". The archive's volume has room for " + wording.Bytes(*u.FreeBytes) + " of logs of all teams"

@@ -103,8 +103,8 @@ func TestRoomIsKeptForAWorkflowUntilItHasAPod(t *testing.T) {
 }
 
 func TestATeamSeesThatItsPartOfTheArchiveIsFull(t *testing.T) {
-	full := archiveText(&runapi.Usage{Namespace: "team-nor", Runs: 2, Bytes: 5 << 30, QuotaBytes: 5 << 30})
-	if want := "Archive of team-nor: 2 runs with 5.00 GiB of 5.00 GiB. No run begins before some are deleted.\n"; full != want {
+	full := archiveText(&runapi.Usage{Namespace: "team-nor", Runs: 1, Bytes: 5 << 30, QuotaBytes: 5 << 30})
+	if want := "Archive of team-nor: 1 run with 5.00 GiB of 5.00 GiB. No run begins before some are deleted: vignette runs list.\n"; full != want {
 		t.Errorf("%q; want %q", full, want)
 	}
 	s := capacity.State{UsageError: "the archive is not up"}
