@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -510,6 +511,40 @@ func TestACaptureWaitsForAFullVolume(t *testing.T) {
 	b.ship()
 	if got := len(read(t, archive.file(herePath))); got != 1 {
 		t.Errorf("%d frames are archived, want 1", got)
+	}
+}
+
+// On a volume of its own that is really full. Needs root.
+func TestAFullVolumeHasRoomAgainWhenTheArchiveIsBack(t *testing.T) {
+	directory, archive := t.TempDir(), newFakeArchive()
+	if err := syscall.Mount("tmpfs", directory, "tmpfs", 0, "size=2m"); err != nil {
+		t.Skip("no tmpfs can be mounted here:", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(directory, syscall.MNT_DETACH) })
+	b := newBench(t, directory, archive, func(o *Options) { o.RingBytes = 64 << 10 })
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	b.drain()
+	b.mustSave()
+	b.ship()
+	archive.set(func() { archive.away = true })
+	for b.sample().Dropped[spoolFull] == 0 {
+		b.pass(tap, true, frameOf(1000))
+		b.drain()
+	}
+	if err := os.WriteFile(filepath.Join(directory, "filler"), make([]byte, 2<<20), 0o600); !errors.Is(err, syscall.ENOSPC) {
+		t.Fatalf("%v; want a full volume", err)
+	}
+	archive.set(func() { archive.away = false })
+	b.ship()
+	before := b.sample()
+	b.pass(tap, true, frameOf(1000))
+	b.drain()
+	b.ship()
+	if got := len(read(t, archive.file(herePath))); uint64(got) != before.Frames+1 {
+		t.Errorf("%d frames are archived, want %d", got, before.Frames+1)
+	}
+	if again := newBench(t, directory, archive).sample(); again.Frames != before.Frames+1 {
+		t.Errorf("the next worker counts %d frames; want %d", again.Frames, before.Frames+1)
 	}
 }
 

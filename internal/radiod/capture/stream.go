@@ -587,11 +587,9 @@ func (s *stream) removeArchived() error {
 	if len(gone) == 0 {
 		return nil
 	}
-	// The record must be written before the segments are gone, because it then is the only one with their
-	// counts.
-	if err := s.writeRecord(); err != nil {
-		return err
-	}
+	// The record is written before the segments are gone, because it then is the only one with their counts.
+	// On a full volume only they make room for it.
+	written := s.writeRecord()
 	if len(gone) == len(s.segments) {
 		s.closeFile()
 	}
@@ -601,6 +599,9 @@ func (s *stream) removeArchived() error {
 		if err := os.Remove(s.path(g.start)); err != nil {
 			return fmt.Errorf("capture spool: %w", err)
 		}
+	}
+	if written != nil {
+		return s.writeRecord()
 	}
 	return nil
 }
