@@ -118,10 +118,7 @@ func (f Folder) Instance() (string, error) {
 		return string(text), nil
 	}
 	name := rand.Text()
-	if err := os.WriteFile(path+".new", []byte(name), 0o600); err != nil {
-		return "", fmt.Errorf("state folder: %w", err)
-	}
-	return name, os.Rename(path+".new", path)
+	return name, write(path, []byte(name))
 }
 
 const (
@@ -155,7 +152,19 @@ func (f Folder) NewBoot() (bool, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, fmt.Errorf("state folder: %w", err)
 	}
-	return err == nil && string(before) != string(current), os.WriteFile(path, current, 0o600)
+	if string(before) == string(current) {
+		return false, nil
+	}
+	// An empty file is one that a killed worker was writing.
+	return len(before) > 0, write(path, current)
+}
+
+// write replaces a file in one step.
+func write(path string, content []byte) error {
+	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	return os.Rename(path+".new", path)
 }
 
 // LastSeen returns when the previous process of a kind was last seen, nanoseconds of the real-time clock; 0 for never.

@@ -81,6 +81,31 @@ func TestOnlyAnotherBootIsANewOne(t *testing.T) {
 	}
 }
 
+// Every node would lose its radio to a boot that was none.
+func TestAWorkerThatIsKilledWhileItNotesTheBootMakesItNoNewOne(t *testing.T) {
+	f, directory := open(t)
+	path := filepath.Join(directory, bootFile)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if rebooted, err := f.NewBoot(); err != nil || rebooted {
+		t.Errorf("rebooted %v, %v; want the same boot", rebooted, err)
+	}
+	before, err := os.Stat(path)
+	if err != nil || before.Size() == 0 {
+		t.Fatalf("%+v, %v; want the boot", before, err)
+	}
+	if err := os.Chtimes(path, time.Time{}, before.ModTime().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if rebooted, err := f.NewBoot(); err != nil || rebooted {
+		t.Errorf("rebooted %v, %v; want the same boot", rebooted, err)
+	}
+	if after, err := os.Stat(path); err != nil || !after.ModTime().Before(before.ModTime()) {
+		t.Errorf("%+v, %v; want a file that is not written again", after, err)
+	}
+}
+
 func TestAWorkerIsSeenAsLongAsItRuns(t *testing.T) {
 	f, _ := open(t)
 	if seen := f.LastSeen(Worker); seen != 0 {
