@@ -137,6 +137,39 @@ func TestASpoolIsCompactedAndReopened(t *testing.T) {
 	}
 }
 
+func TestAWorkerThatIsKilledWhileItWritesLosesNoWholeLine(t *testing.T) {
+	for name, c := range map[string]struct {
+		archived string
+		files    map[string]string
+	}{
+		"a line":                 {"one\n", map[string]string{"run.0.jsonl": "one\ntwo\nthr"}},
+		"a first line":           {"one\ntwo\n", map[string]string{"run.8.jsonl": "thr"}},
+		"a long line":            {"one\n", map[string]string{"run.0.jsonl": "one\ntwo\n" + strings.Repeat("x", 200<<10)}},
+		"a compacted file":       {"one\n", map[string]string{"run.0.jsonl": "one\ntwo\n", "run.4.jsonl": "tw"}},
+		"nothing of it yet":      {"one\n", map[string]string{"run.0.jsonl": "one\ntwo\n", "run.4.jsonl": ""}},
+		"all of it":              {"one\n", map[string]string{"run.0.jsonl": "one\ntwo\n", "run.4.jsonl": "two\n"}},
+		"nothing, and there was": {"one\ntwo\n", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			directory, a := t.TempDir(), &archive{content: []byte(c.archived)}
+			for file, content := range c.files {
+				if err := os.WriteFile(filepath.Join(directory, file), []byte(content), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := openTestSpool(t, directory)
+			add(t, s, "four\n")
+			ship(t, s, a)
+			if got := string(a.content); got != "one\ntwo\nfour\n" {
+				t.Errorf("the archive has %.60q; want each whole line once", got)
+			}
+			if left, _ := filepath.Glob(filepath.Join(directory, "*")); len(left) != 1 {
+				t.Errorf("files %v; want one", left)
+			}
+		})
+	}
+}
+
 func TestAFullSpoolNamesTheGap(t *testing.T) {
 	a := &archive{down: true}
 	s := openTestSpool(t, t.TempDir())

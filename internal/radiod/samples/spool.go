@@ -76,34 +76,80 @@ func parseSpoolName(name string) (uid string, base int64, ok bool) {
 
 // openSpool opens or creates a run's spool, and adds its size to all.
 func openSpool(directory, uid string, all *atomic.Int64) (s *spool, err error) {
-	s = &spool{directory: directory, uid: uid, all: all, base: -1}
-	entries, err := os.ReadDir(directory)
-	if err != nil {
+	s = &spool{directory: directory, uid: uid, all: all}
+	if s.base, err = findSpool(directory, uid); err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	for _, entry := range entries {
-		owner, base, ok := parseSpoolName(entry.Name())
-		if !ok || owner != uid {
-			continue
-		}
-		// There are two if a worker died while compacting. The later one has all that is needed.
-		if s.base >= 0 {
-			_ = os.Remove(filepath.Join(directory, spoolName(uid, min(s.base, base))))
-		}
-		s.base = max(s.base, base)
-	}
-	s.base = max(s.base, 0)
 	s.file, err = os.OpenFile(filepath.Join(directory, spoolName(uid, s.base)), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("spool: %w", err)
 	}
-	size, err := s.file.Seek(0, io.SeekEnd)
+	size, err := cutTornLine(s.file)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("spool: %w", err), s.file.Close())
 	}
 	s.shipped, s.end = s.base, s.base+size
 	all.Add(size)
 	return s, nil
+}
+
+// findSpool returns the base of a run's spool, 0 if there is none. There are two if a worker died while compacting. The
+// later one is whole if it reaches the other's end. The other one is removed.
+func findSpool(directory, uid string) (base int64, err error) {
+	entries, err := os.ReadDir(directory)
+	if err != nil {
+		return 0, err
+	}
+	type spoolFile struct{ base, end int64 }
+	var best spoolFile
+	var all []spoolFile
+	for _, entry := range entries {
+		owner, base, ok := parseSpoolName(entry.Name())
+		if !ok || owner != uid {
+			continue
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return 0, err
+		}
+		all = append(all, spoolFile{base, base + info.Size()})
+	}
+	for i, f := range all {
+		if i == 0 || f.end > best.end || f.end == best.end && f.base > best.base {
+			best = f
+		}
+	}
+	for _, f := range all {
+		if f != best {
+			_ = os.Remove(filepath.Join(directory, spoolName(uid, f.base)))
+		}
+	}
+	return best.base, nil
+}
+
+// cutTornLine cuts off a line that a killed worker was writing, and returns the size of the rest.
+func cutTornLine(file *os.File) (size int64, err error) {
+	written, err := file.Seek(0, io.SeekEnd)
+	if err != nil {
+		return 0, err
+	}
+	block, whole := make([]byte, 64<<10), written
+	for whole > 0 {
+		from := max(whole-int64(len(block)), 0)
+		n, err := file.ReadAt(block[:whole-from], from)
+		if err != nil {
+			return 0, err
+		}
+		if end := bytes.LastIndexByte(block[:n], '\n'); end >= 0 {
+			whole = from + int64(end) + 1
+			break
+		}
+		whole = from
+	}
+	if whole == written {
+		return whole, nil
+	}
+	return whole, file.Truncate(whole)
 }
 
 // spoolGap is a line in place of samples that found no room.
@@ -137,7 +183,8 @@ func (s *spool) append(timeNanoseconds int64, lines []byte) error {
 	}
 	n, err := s.file.WriteAt(lines, s.end-s.base)
 	if err != nil {
-		s.refuse(timeNanoseconds, own) // the next lines overwrite a partial write
+		s.refuse(timeNanoseconds, own)
+		err = errors.Join(err, s.file.Truncate(s.end-s.base)) // without the beginning that was written
 		return fmt.Errorf("spool of run %s: %d of %d bytes written: %w", s.uid, n, len(lines), err)
 	}
 	s.resumed = s.resumed || s.refused > 0
