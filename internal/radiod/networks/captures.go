@@ -1,6 +1,7 @@
 package networks
 
 import (
+	"cmp"
 	"math"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,14 +42,13 @@ func hasBegun(t0 *metav1.MicroTime) bool {
 	return t0 != nil && t0.UnixNano() <= clock.Realtime()
 }
 
-// setAllCaptures sets the captures of all of a network's attachments; the lock is held.
-func (n *network) setAllCaptures() error {
+// setAllCaptures sets the captures of all of a network's attachments; the lock is held. It returns one error for all, which
+// mostly fail the same way.
+func (n *network) setAllCaptures() (failed error) {
 	for _, a := range n.attachments {
-		if err := n.setOwnCaptures(a); err != nil {
-			return err // the others would fail the same way
-		}
+		failed = cmp.Or(n.setOwnCaptures(a), failed)
 	}
-	return nil
+	return failed
 }
 
 // setOwnCaptures sets an attachment's captures at its port, or at the node's end of EMANE's pair; the lock is held.

@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
@@ -66,6 +70,37 @@ func TestCapturesEndWithARadioThatTheDataPlaneDoesNotTake(t *testing.T) {
 		samples := o.Captures.Samples("experiment", clock.Realtime())
 		return len(samples) == 1 && samples[0].Ended == capture.EndDetached
 	})
+}
+
+func TestACaptureThatCannotBeginAtANodeBeginsAtTheOthers(t *testing.T) {
+	o := newOnAir(t, instant(time.Now()))
+	o.Captures = capturing(t)
+	wrong := filepath.Join(o.Captures.Directory, "experiment", "film", "wan", "green")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(wrong), 0o700), os.WriteFile(wrong, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	const nodes = 8 // they come in any order
+	for i := range nodes {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
+		r := podradio.New(radioOf([]string{"green", "a", "b", "c", "d", "e", "f", "g"}[i], int32(3+i)).Attachment, fds[1])
+		r.Member.MAC, r.Counters = radio.MAC(3+i).String(), dataplane.CountersInMemory()
+		if err := o.Join(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	object := o.network.object.DeepCopy()
+	object.Generation, object.Spec.Experiment.UID = 2, "experiment"
+	object.Spec.Captures = []v1alpha1.RadioCapture{{Name: "film"}}
+	if err := o.Set(object); err == nil || !strings.Contains(err.Error(), "film") {
+		t.Errorf("error %v; want one that names the capture", err)
+	}
+	if got := len(o.Captures.Samples("experiment", clock.Realtime())); got != nodes-1 {
+		t.Errorf("%d nodes are captured; want %d", got, nodes-1)
+	}
 }
 
 // busy is a data plane that takes its time to detach a port.
