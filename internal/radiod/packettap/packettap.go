@@ -165,18 +165,20 @@ func (w *Watch) countDrops(socket int) {
 	}
 }
 
-// stamp returns the kernel's time of a frame by the monotonic clock, else the current time.
+// stamp returns the kernel's time of a frame by the monotonic clock, else the current time: also for a time that is still to
+// come, because the real-time clock was set back since.
 func stamp(control []byte) int64 {
+	now := clock.Monotonic()
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
-		return clock.Monotonic()
+		return now
 	}
 	for i := range messages {
 		m := &messages[i]
 		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_TIMESTAMPNS_NEW && len(m.Data) >= stampBytes {
 			seconds, nanoseconds := binary.NativeEndian.Uint64(m.Data), binary.NativeEndian.Uint64(m.Data[8:])
-			return int64(seconds)*1e9 + int64(nanoseconds) - clock.EpochOffset() //nolint:gosec // the kernel's own time
+			return min(int64(seconds)*1e9+int64(nanoseconds)-clock.EpochOffset(), now) //nolint:gosec // the kernel's own time
 		}
 	}
-	return clock.Monotonic()
+	return now
 }

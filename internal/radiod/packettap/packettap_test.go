@@ -2,6 +2,7 @@ package packettap
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -196,6 +197,23 @@ func TestAWatchOutlivesItsInterfaceAndCloses(t *testing.T) {
 	w.SetTap(nil)
 	if err := w.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// The kernel's time is of before the step, and would hold for all frames of the next hour.
+func TestAClockThatIsSetBackPutsNoFrameIntoTheFuture(t *testing.T) {
+	control := make([]byte, unix.CmsgSpace(stampBytes))
+	binary.NativeEndian.PutUint64(control, uint64(unix.CmsgLen(stampBytes)))
+	binary.NativeEndian.PutUint32(control[8:], unix.SOL_SOCKET)
+	binary.NativeEndian.PutUint32(control[12:], unix.SO_TIMESTAMPNS_NEW)
+	for before, want := range map[time.Duration]time.Duration{time.Hour: 0, -time.Second: -time.Second} {
+		at := clock.Realtime() + int64(before)
+		binary.NativeEndian.PutUint64(control[unix.CmsgLen(0):], uint64(at/1e9))
+		binary.NativeEndian.PutUint64(control[unix.CmsgLen(0)+8:], uint64(at%1e9))
+		now := clock.Monotonic()
+		if got := time.Duration(stamp(control) - now); got < want-100*time.Millisecond || stamp(control) > clock.Monotonic() {
+			t.Errorf("a frame of %v from now: its time is %v from now; want %v", before, got, want)
+		}
 	}
 }
 
