@@ -16,7 +16,7 @@ func (m *Networks) Join(r *podradio.Radio) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := m.networks[r.NetworkUID]
-	if n == nil {
+	if n == nil || n.ending {
 		return fmt.Errorf("pod %s on %s: its network was removed meanwhile", r.PodUID, r.Interface)
 	}
 	a := &attachment{Radio: r}

@@ -103,6 +103,18 @@ func TestACaptureThatCannotBeginAtANodeBeginsAtTheOthers(t *testing.T) {
 	}
 }
 
+func TestNobodyJoinsANetworkThatIsBeingRemoved(t *testing.T) {
+	o := newOnAir(t, instant(time.Now()))
+	o.BeginRemoval("run")
+	for _, engine := range []v1alpha1.Engine{"", v1alpha1.EngineEMANE} {
+		r := radioOf("green", 3)
+		r.Engine = engine
+		if err := o.Join(r); err == nil || !strings.Contains(err.Error(), "its network was removed meanwhile") {
+			t.Errorf("engine %q: error %v; want one that says so", engine, err)
+		}
+	}
+}
+
 // busy is a data plane that takes its time to detach a port.
 type busy struct {
 	dataplane.Plane
