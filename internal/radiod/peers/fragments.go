@@ -1,9 +1,6 @@
 package peers
 
-import (
-	"encoding/binary"
-	"sync/atomic"
-)
+import "encoding/binary"
 
 // A message is sent in parts. Each has the message's number, its own, and the number of parts.
 const (
@@ -22,9 +19,8 @@ type assembly struct {
 
 // assembler puts the parts of a session's messages together.
 type assembler struct {
-	pending    [assemblies]*assembly
-	next       int
-	incomplete *atomic.Uint64 // incomplete messages that were given up
+	pending [assemblies]*assembly
+	next    int
 }
 
 // partsOf returns the number of parts of a message, for datagrams with the given room.
@@ -69,9 +65,6 @@ func (a *assembler) find(number uint32, parts int) *assembly {
 		if m != nil && m.number == number {
 			return m
 		}
-	}
-	if a.pending[a.next] != nil {
-		a.incomplete.Add(1)
 	}
 	m := &assembly{number: number, missing: parts, parts: make([][]byte, parts)}
 	a.pending[a.next] = m

@@ -3,7 +3,6 @@ package peers
 import (
 	"bytes"
 	"math/rand/v2"
-	"sync/atomic"
 	"testing"
 )
 
@@ -56,7 +55,7 @@ func TestPartsMakeTheMessageInAnyOrder(t *testing.T) {
 	const room = 900
 	n := partsOf(len(message), room)
 	for range 50 {
-		a := assembler{incomplete: &atomic.Uint64{}}
+		var a assembler
 		done := 0
 		for _, part := range rand.Perm(n) {
 			b := append(putPartHeader(nil, 7, part, n), message[part*room:min((part+1)*room, len(message))]...)
@@ -73,16 +72,22 @@ func TestPartsMakeTheMessageInAnyOrder(t *testing.T) {
 	}
 }
 
-func TestMessagesThatLackAPartAreGivenUpAndCounted(t *testing.T) {
-	torn := &atomic.Uint64{}
-	a := assembler{incomplete: torn}
-	for number := range uint32(assemblies + 10) {
-		if _, ok := a.add(append(putPartHeader(nil, number, 0, 2), 1)); ok {
+func TestTheOldestMessagesThatLackAPartAreGivenUp(t *testing.T) {
+	var a assembler
+	part := func(number uint32, part int) bool {
+		_, whole := a.add(append(putPartHeader(nil, number, part, 2), 1))
+		return whole
+	}
+	const more = 10
+	for number := range uint32(assemblies + more) {
+		if part(number, 0) {
 			t.Fatal("half a message is whole")
 		}
 	}
-	if torn.Load() != 10 {
-		t.Errorf("%d messages given up; want 10", torn.Load())
+	for number := uint32(assemblies + more); number > 0; number-- {
+		if whole, want := part(number-1, 1), number > more; whole != want {
+			t.Errorf("message %d: whole %v; want %v", number-1, whole, want)
+		}
 	}
 }
 

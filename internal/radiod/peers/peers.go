@@ -102,17 +102,16 @@ type Peers struct {
 
 // Peer is another host's radiod.
 type Peer struct {
-	host       string
-	owner      *Peers
-	initiator  bool // we begin handshakes
-	queue      chan []byte
-	buffers    chan []byte
-	removed    chan struct{}
-	sent       atomic.Uint64
-	lost       atomic.Uint64
-	incomplete atomic.Uint64
-	missed     atomic.Int64
-	partRoom   atomic.Int64 // for a part in a datagram
+	host      string
+	owner     *Peers
+	initiator bool // we begin handshakes
+	queue     chan []byte
+	buffers   chan []byte
+	removed   chan struct{}
+	sent      atomic.Uint64
+	lost      atomic.Uint64
+	missed    atomic.Int64
+	partRoom  atomic.Int64 // for a part in a datagram
 
 	// The rest is protected by the owner's lock.
 	address    netip.AddrPort
@@ -474,8 +473,8 @@ type State struct {
 	Clock     Clock
 	// Sent messages, and Lost ones: no session, a lost peer, a full queue, or a refusal by the kernel.
 	Sent, Lost uint64
-	// Incomplete messages of which parts did not come, and Missing datagrams of the peer.
-	Incomplete, Missing uint64
+	// Missing datagrams of the peer.
+	Missing uint64
 }
 
 // States of all peers.
@@ -485,7 +484,7 @@ func (p *Peers) States() (all []State) {
 	now, realtime := p.Now(), p.Realtime()
 	for _, peer := range p.peers {
 		all = append(all, State{Host: peer.host, Reachable: peer.heard != 0 && !peer.isLost, Heard: peer.heardAt,
-			Clock: peer.filter.at(now, realtime-now), Sent: peer.sent.Load(), Lost: peer.lost.Load(), Incomplete: peer.incomplete.Load(), Missing: uint64(max(peer.missed.Load(), 0))})
+			Clock: peer.filter.at(now, realtime-now), Sent: peer.sent.Load(), Lost: peer.lost.Load(), Missing: uint64(max(peer.missed.Load(), 0))})
 	}
 	return all
 }

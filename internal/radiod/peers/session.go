@@ -81,8 +81,7 @@ type session struct {
 }
 
 func newSession(peer *Peer, local uint32, remote []byte, send, receive *noise.CipherState, now int64) *session {
-	return &session{peer: peer, local: local, remote: binary.BigEndian.Uint32(remote), send: send.Cipher(), receive: receive.Cipher(), createdAt: now,
-		assembly: assembler{incomplete: &peer.incomplete}}
+	return &session{peer: peer, local: local, remote: binary.BigEndian.Uint32(remote), send: send.Cipher(), receive: receive.Cipher(), createdAt: now}
 }
 
 // seal encrypts a plaintext into a datagram, in out's memory.
