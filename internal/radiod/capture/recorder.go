@@ -72,10 +72,9 @@ type Recorder struct {
 	left []leftRing
 }
 
-// retirement of a tap: its captures end after its last frame, except those that another tap continues.
+// retirement of a tap: its captures end after its last frame, except those that another tap continues; nil for none.
 type retirement struct {
-	tap                *Tap
-	continued          []*stream
+	tap, next          *Tap
 	networkUID, reason string
 }
 
@@ -120,8 +119,8 @@ func (r *Recorder) stream(uid string, key client.Capture) (*stream, error) {
 
 // SetCaptures sets the captures at a port whose tap was before; nil means none. install sets the new tap on
 // the port and returns when the old one is not called any more. reason says why removed captures end. The
-// error names captures that could not begin; the others have begun. Without room for a new tap the old one stays.
-func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioCapture, reason string, install func(*Tap)) (*Tap, error) {
+// error names captures that could not begin; the others have begun. Where a new tap cannot be had the old one stays.
+func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioCapture, reason string, install func(*Tap) error) (*Tap, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	sinks, err := r.sinks(at, captures)
@@ -135,18 +134,20 @@ func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioC
 	if before == nil && tap == nil {
 		return nil, err
 	}
-	var keep []*stream
 	for _, s := range sinks {
-		keep = append(keep, s.stream)
 		if !before.feeds(s.stream) {
 			s.stream.begin()
 		}
 	}
-	install(tap)
-	if before != nil {
-		r.retired = append(r.retired, retirement{before, keep, at.NetworkUID, reason})
+	old, current := before, tap
+	if installErr := install(tap); installErr != nil {
+		err = errors.Join(err, fmt.Errorf("captures at node %s: %w", at.Node, installErr))
+		old, current = tap, before
 	}
-	return tap, err
+	if old != nil {
+		r.retired = append(r.retired, retirement{old, current, at.NetworkUID, reason})
+	}
+	return current, err
 }
 
 // sinks of the captures at a port. The error names those that could not begin.

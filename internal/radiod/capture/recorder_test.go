@@ -128,7 +128,7 @@ const herePath = "run-1/captures/run/lan/nor.pcapng"
 
 func (b *bench) change(before *Tap, captures ...v1alpha1.RadioCapture) *Tap {
 	b.t.Helper()
-	tap, err := b.SetCaptures(before, here, captures, EndStopped, func(*Tap) {})
+	tap, err := b.SetCaptures(before, here, captures, EndStopped, func(*Tap) error { return nil })
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -557,7 +557,7 @@ func TestNoRunTakesTheWholeSpool(t *testing.T) {
 	}
 	other := here
 	other.RunUID, other.NetworkUID = "run-2", "net-2"
-	tap, err := b.SetCaptures(nil, other, []v1alpha1.RadioCapture{{Name: "run"}}, EndStopped, func(*Tap) {})
+	tap, err := b.SetCaptures(nil, other, []v1alpha1.RadioCapture{{Name: "run"}}, EndStopped, func(*Tap) error { return nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -600,7 +600,7 @@ func TestCapturesChangeWhileFramesPassWithoutLosingAny(t *testing.T) {
 
 func TestABadFilterIsRefusedAndTheOtherCapturesRun(t *testing.T) {
 	b := newBench(t, t.TempDir(), newFakeArchive())
-	tap, err := b.SetCaptures(nil, here, []v1alpha1.RadioCapture{{Name: "bad", Filter: "port http"}, {Name: "run"}}, EndStopped, func(*Tap) {})
+	tap, err := b.SetCaptures(nil, here, []v1alpha1.RadioCapture{{Name: "bad", Filter: "port http"}, {Name: "run"}}, EndStopped, func(*Tap) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "bad") || tap == nil || len(tap.sinks) != 1 {
 		t.Errorf("tap %+v, error %v", tap, err)
 	}
@@ -826,7 +826,10 @@ func TestWithoutRoomForARingTheCapturesBeforeGoOn(t *testing.T) {
 	if err := os.Mkdir(n.tapFile(1)+".new", 0o700); err != nil { // no tap can be written
 		t.Fatal(err)
 	}
-	got, err := b.SetCaptures(tap, here, []v1alpha1.RadioCapture{one, two}, EndStopped, func(*Tap) { t.Error("another tap is installed") })
+	got, err := b.SetCaptures(tap, here, []v1alpha1.RadioCapture{one, two}, EndStopped, func(*Tap) error {
+		t.Error("another tap is installed")
+		return nil
+	})
 	if err == nil || got != tap {
 		t.Errorf("tap %p, error %v; want %p as before and an error", got, err, tap)
 	}
@@ -835,6 +838,37 @@ func TestWithoutRoomForARingTheCapturesBeforeGoOn(t *testing.T) {
 	b.ship()
 	if s := b.sample(); s.Ended != "" || s.Frames != 1 {
 		t.Errorf("%+v; want one frame and no end", s)
+	}
+}
+
+func TestWhereATapCannotBeSetTheCapturesBeforeGoOn(t *testing.T) {
+	directory := t.TempDir()
+	b := newBench(t, directory, newFakeArchive())
+	one, two := v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "second"}
+	refuse := func(*Tap) error { return errors.New("the engine is full") }
+	set := func(before *Tap, captures ...v1alpha1.RadioCapture) {
+		t.Helper()
+		got, err := b.SetCaptures(before, here, captures, EndStopped, refuse)
+		if got != before || err == nil || !strings.Contains(err.Error(), "nor: the engine is full") {
+			t.Errorf("tap %p, error %v; want %p as before, and an error", got, err, before)
+		}
+		b.drain()
+	}
+	set(nil, one)
+	if left := ringsIn(t, directory); len(left) != 0 {
+		t.Errorf("rings %v; want none", left)
+	}
+	tap := b.change(nil, one)
+	set(tap, one, two)
+	set(tap)
+	b.pass(tap, true, frameOf(60))
+	b.drain()
+	b.ship()
+	for _, s := range b.streamsOf("run-1") {
+		want := map[string]runapi.CaptureSample{"run": {Frames: 1}, "second": {Ended: EndStopped}}[s.key.Name]
+		if got, _ := s.sample(1, true); got.Frames != want.Frames || got.Ended != want.Ended {
+			t.Errorf("%+v; want %d frames and the end %q", got, want.Frames, want.Ended)
+		}
 	}
 }
 

@@ -215,7 +215,7 @@ func (r *Recorder) retire(one retirement) {
 	for i := range one.tap.sinks {
 		s := one.tap.sinks[i].stream
 		failed = errors.Join(failed, s.save())
-		if !slices.Contains(one.continued, s) {
+		if !one.next.feeds(s) {
 			s.finish(one.reason)
 		}
 	}

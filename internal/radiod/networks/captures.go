@@ -12,7 +12,7 @@ import (
 )
 
 // setCaptures sets an attachment's captures to those of its network; the lock is held.
-func (n *network) setCaptures(a *attachment, install func(*capture.Tap)) error {
+func (n *network) setCaptures(a *attachment, install func(*capture.Tap) error) error {
 	if n.networks.Captures == nil {
 		return nil
 	}
@@ -59,11 +59,7 @@ func (n *network) setOwnCaptures(a *attachment) error {
 	if a.port == 0 {
 		return nil
 	}
-	return n.setCaptures(a, func(t *capture.Tap) {
-		if err := n.networks.Plane.SetTap(a.port, t.Place()); err != nil {
-			n.networks.Log.Error("captures of a radio", "pod", a.PodUID, "interface", a.Interface, "error", err)
-		}
-	})
+	return n.setCaptures(a, func(t *capture.Tap) error { return n.networks.Plane.SetTap(a.port, t.Place()) })
 }
 
 // endCaptures ends the captures of an attachment that has been detached.

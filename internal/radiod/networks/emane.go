@@ -101,7 +101,7 @@ func (n *network) captureVeth(a *attachment) error {
 }
 
 // installAtVeth sets the tap of an attachment whose frames are watched.
-func (a *attachment) installAtVeth(t *capture.Tap) {
+func (a *attachment) installAtVeth(t *capture.Tap) error {
 	switch {
 	case a.watch == nil:
 	case t == nil:
@@ -109,6 +109,7 @@ func (a *attachment) installAtVeth(t *capture.Tap) {
 	default:
 		a.watch.SetTap(t)
 	}
+	return nil
 }
 
 func (a *attachment) endWatch() {

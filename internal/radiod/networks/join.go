@@ -58,7 +58,10 @@ func (n *network) attachPort(a *attachment) error {
 	}
 	port := dataplane.Port{Network: a.NetworkUID, Name: a.Member.Node, Group: a.Member.Group, NEM: int(a.Member.NEM), MAC: mac,
 		Descriptor: a.Descriptor(), CounterFile: a.Counters.Path}
-	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) { port.Tap = t.Place() }))
+	n.noteCaptures(a, n.setCaptures(a, func(t *capture.Tap) error {
+		port.Tap = t.Place()
+		return nil
+	}))
 	if a.port, err = n.networks.Plane.Attach(&port); err != nil {
 		n.endCaptures(a) // nothing else knows of them
 	}

@@ -3,6 +3,7 @@ package networks
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
+	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/podradio"
 	"vignette.dev/vignette/internal/runapi"
@@ -72,6 +74,21 @@ func TestCapturesEndWithARadioThatTheDataPlaneDoesNotTake(t *testing.T) {
 	})
 }
 
+// join attaches a node whose radio is a pair of sockets.
+func (o *onAir) join(t *testing.T, node string, nem int) {
+	t.Helper()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
+	r := podradio.New(radioOf(node, int32(nem)).Attachment, fds[1])
+	r.Member.MAC, r.Counters = radio.MAC(nem).String(), dataplane.CountersInMemory()
+	if err := o.Join(r); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestACaptureThatCannotBeginAtANodeBeginsAtTheOthers(t *testing.T) {
 	o := newOnAir(t, instant(time.Now()))
 	o.Captures = capturing(t)
@@ -80,17 +97,9 @@ func TestACaptureThatCannotBeginAtANodeBeginsAtTheOthers(t *testing.T) {
 		t.Fatal(err)
 	}
 	const nodes = 8 // they come in any order
-	for i := range nodes {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
-		r := podradio.New(radioOf([]string{"green", "a", "b", "c", "d", "e", "f", "g"}[i], int32(3+i)).Attachment, fds[1])
-		r.Member.MAC, r.Counters = radio.MAC(3+i).String(), dataplane.CountersInMemory()
-		if err := o.Join(r); err != nil {
-			t.Fatal(err)
-		}
+	o.join(t, "green", 3)
+	for i := range nodes - 1 {
+		o.join(t, fmt.Sprintf("node-%d", i), 4+i)
 	}
 	object := o.network.object.DeepCopy()
 	object.Generation, object.Spec.Experiment.UID = 2, "experiment"
@@ -112,6 +121,25 @@ func TestNobodyJoinsANetworkThatIsBeingRemoved(t *testing.T) {
 		if err := o.Join(r); err == nil || !strings.Contains(err.Error(), "its network was removed meanwhile") {
 			t.Errorf("engine %q: error %v; want one that says so", engine, err)
 		}
+	}
+}
+
+// deaf is a data plane that sets no taps.
+type deaf struct{ dataplane.Plane }
+
+func (deaf) SetTap(dataplane.PortID, *framering.Tap) error { return errors.New("no memory") }
+
+func TestACaptureWhoseFramesTheDataPlaneDoesNotPassHasNotBegun(t *testing.T) {
+	o := newOnAir(t, instant(time.Now()))
+	o.Captures, o.Plane = capturing(t), deaf{o.Plane}
+	o.join(t, "green", 3)
+	object := o.network.object.DeepCopy()
+	object.Generation, object.Spec.Captures = 2, []v1alpha1.RadioCapture{{Name: "film"}}
+	if err := o.Set(object); err == nil || !strings.Contains(err.Error(), "green: no memory") {
+		t.Errorf("error %v; want why, and the node", err)
+	}
+	if s := o.Status("run"); !strings.Contains(s.Message, "no memory") {
+		t.Errorf("message %q; want why", s.Message)
 	}
 }
 
