@@ -165,8 +165,8 @@ func (w *Watch) countDrops(socket int) {
 	}
 }
 
-// stamp returns the kernel's time of a frame by the monotonic clock, else the current time: also for a time that is still to
-// come, because the real-time clock was set back since.
+// stamp returns the kernel's time of a frame by the monotonic clock, else the current time. A time that is still to come is
+// none: the real-time clock was set back since.
 func stamp(control []byte) int64 {
 	now := clock.Monotonic()
 	messages, err := unix.ParseSocketControlMessage(control)
