@@ -154,9 +154,23 @@ func TestAnExperimentWaitsForQuotaAndSaysHowMuchItNeeds(t *testing.T) {
 	if admitted.Reason != "NoRoom" || admitted.Message != want || e.Status.Phase != v1alpha1.PhaseQueued {
 		t.Errorf("phase %s, Admitted %+v, want %q", e.Status.Phase, admitted, want)
 	}
+	if events := w.recorded(); !slices.Contains(events, "Normal NoRoom "+want) {
+		t.Errorf("events %q; want a normal one, as waiting is no trouble", events)
+	}
 	quota.Status.Used[corev1.ResourcePods] = quantity("4")
 	w.must(w.api.Update(t.Context(), quota))
 	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestAQuotaThatIsTooSmallIsAWarning(t *testing.T) {
+	w := newWorld(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: w.key.Namespace}}
+	quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: quantity("5")}
+	w.must(w.api.Create(t.Context(), quota))
+	w.settle()
+	if events := w.recorded(); !slices.ContainsFunc(events, func(s string) bool { return strings.HasPrefix(s, "Warning QuotaTooSmall ") }) {
+		t.Errorf("events %q; want a warning, as it never starts", events)
+	}
 }
 
 func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {
@@ -325,7 +339,7 @@ func TestANodeThatFailsInTheRunIsANamedGapAndTheRunGoesOn(t *testing.T) {
 	if e.Status.Nodes.Summary != "4/5" {
 		t.Errorf("nodes are %s, want 4/5", e.Status.Nodes.Summary)
 	}
-	if !slices.ContainsFunc(w.recorded(), func(s string) bool { return strings.HasPrefix(s, "NodeFailed node prt") }) {
+	if !slices.ContainsFunc(w.recorded(), func(s string) bool { return strings.HasPrefix(s, "Warning NodeFailed node prt") }) {
 		t.Error("no event tells of it")
 	}
 }
@@ -428,7 +442,7 @@ func TestT0IsPostponedIfTheFirstWasTooNearToReachEveryAgent(t *testing.T) {
 			if postponed := !e.Status.T0.Equal(first); postponed != c.postponed {
 				t.Errorf("T0 was %v and is %v; postponed: %v, want %v", first, e.Status.T0, postponed, c.postponed)
 			}
-			said := slices.ContainsFunc(w.recorded(), func(s string) bool { return strings.HasPrefix(s, "Postponed T0 is ") })
+			said := slices.ContainsFunc(w.recorded(), func(s string) bool { return strings.HasPrefix(s, "Normal Postponed T0 is ") })
 			if said != c.postponed {
 				t.Errorf("an event tells of it: %v, want %v", said, c.postponed)
 			}
@@ -583,9 +597,9 @@ func TestEventsReportWhatHappens(t *testing.T) {
 	w := newWorld(t)
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 	want := []string{
-		"Queued waiting to be admitted", "Admitted there is room for all 5 nodes", "NodesReady all nodes are ready: 5/5",
-		"Step step replay has begun", "Started T0 is 2026-11-20T12:00:10.000000Z", "Step step start has begun", "Step step stop has begun",
-		"Step step drain has begun", "Step step collect has begun", "Step step analyse has begun", "Succeeded 99 % of 300 offered deliveries arrived",
+		"Normal Queued waiting to be admitted", "Normal Admitted there is room for all 5 nodes", "Normal NodesReady all nodes are ready: 5/5",
+		"Normal Step step replay has begun", "Normal Started T0 is 2026-11-20T12:00:10.000000Z", "Normal Step step start has begun", "Normal Step step stop has begun",
+		"Normal Step step drain has begun", "Normal Step step collect has begun", "Normal Step step analyse has begun", "Normal Succeeded 99 % of 300 offered deliveries arrived",
 	}
 	if diff := cmp.Diff(want, w.recorded()); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)

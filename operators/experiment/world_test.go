@@ -597,15 +597,14 @@ func (w *world) objects() []string {
 	return found
 }
 
-// recorded are the events so far, each as "Reason message".
-func (w *world) recorded() (reasons []string) {
+// recorded are the events so far, each as "Type Reason message".
+func (w *world) recorded() (events []string) {
 	for {
 		select {
 		case text := <-w.events.Events:
-			_, rest, _ := strings.Cut(text, " ")
-			reasons = append(reasons, rest)
+			events = append(events, text)
 		default:
-			return reasons
+			return events
 		}
 	}
 }

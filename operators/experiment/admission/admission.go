@@ -138,8 +138,7 @@ func (a *Admitter) Admit(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, nil
 }
 
-// stayQueued keeps the experiment in the queue and reports why. Only a new reason makes an event, because the message
-// may change often.
+// stayQueued keeps the experiment in the queue and reports why.
 func (a *Admitter) stayQueued(s *scope.Scope, decision *queue.Decision) {
 	if decision.Reason == queue.ReasonQuotaRefused { // the message of the refusal stays
 		if refusal := meta.FindStatusCondition(s.Experiment.Status.Conditions, v1alpha1.ConditionAdmitted); refusal != nil {
@@ -149,13 +148,21 @@ func (a *Admitter) stayQueued(s *scope.Scope, decision *queue.Decision) {
 		s.RequeueAfter(max(a.Queue.setbacks.retryInUnchanged(s.Experiment.UID, s.Now), minQueueInterval))
 		return
 	}
-	status := &s.Experiment.Status
-	before := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionAdmitted)
-	isNew := before == nil || before.Reason != decision.Reason
-	status.Message = decision.Message
-	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, decision.Reason, decision.Message)
-	if isNew {
-		s.WarningEvent(decision.Reason, "%s", decision.Message)
+	reportWaiting(s, decision.Reason, decision.Message)
+}
+
+// reportWaiting says why the experiment waits. Only a new reason makes an event, because the message may change often.
+func reportWaiting(s *scope.Scope, reason, message string) {
+	s.Experiment.Status.Message = message
+	before := meta.FindStatusCondition(s.Experiment.Status.Conditions, v1alpha1.ConditionAdmitted)
+	isNew := before == nil || before.Reason != reason
+	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, reason, message)
+	switch {
+	case !isNew:
+	case slices.Contains([]string{queue.ReasonNoRoom, queue.ReasonWaitingForTurn, scope.ReasonWaitingForKueue}, reason):
+		s.NormalEvent(reason, "%s", message)
+	default: // somebody must act
+		s.WarningEvent(reason, "%s", message)
 	}
 }
 

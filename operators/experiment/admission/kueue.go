@@ -43,7 +43,7 @@ func (a *Admitter) admitByKueue(ctx context.Context, s *scope.Scope) (bool, erro
 	err = a.Objects.Live.Get(ctx, client.ObjectKeyFromObject(want), found)
 	switch {
 	case apierrors.IsNotFound(err):
-		waitForKueue(s, scope.ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s", s.Experiment.Spec.QueueName))
+		reportWaiting(s, scope.ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s", s.Experiment.Spec.QueueName))
 		if err = a.Objects.Client.Create(ctx, want); apierrors.IsAlreadyExists(err) {
 			err = nil
 		}
@@ -51,7 +51,7 @@ func (a *Admitter) admitByKueue(ctx context.Context, s *scope.Scope) (bool, erro
 	case err != nil:
 		return true, err
 	case !metav1.IsControlledBy(found, s.Experiment):
-		waitForKueue(s, scope.ReasonWaitingForKueue, fmt.Sprintf("waiting for the deletion of Workload %s, which belongs to somebody else", want.GetName()))
+		reportWaiting(s, scope.ReasonWaitingForKueue, fmt.Sprintf("waiting for the deletion of Workload %s, which belongs to somebody else", want.GetName()))
 		return true, nil
 	case !found.GetDeletionTimestamp().IsZero():
 		return true, nil
@@ -69,9 +69,9 @@ func (a *Admitter) followWorkload(ctx context.Context, s *scope.Scope, workload 
 	active, isSet, _ := unstructured.NestedBool(workload.Object, "spec", "active")
 	switch {
 	case isSet && !active:
-		waitForKueue(s, scope.ReasonKueueInactive, fmt.Sprintf("its Workload %s is not active%s: set its spec.active", workload.GetName(), messageSuffix(evicted)))
+		reportWaiting(s, scope.ReasonKueueInactive, fmt.Sprintf("its Workload %s is not active%s: set its spec.active", workload.GetName(), messageSuffix(evicted)))
 	case evicted.Status == metav1.ConditionTrue:
-		waitForKueue(s, scope.ReasonWaitingForKueue, "Kueue has evicted it before it started"+messageSuffix(evicted))
+		reportWaiting(s, scope.ReasonWaitingForKueue, "Kueue has evicted it before it started"+messageSuffix(evicted))
 	case admitted.Status == metav1.ConditionTrue:
 		by, _, _ := unstructured.NestedString(workload.Object, "status", "admission", "clusterQueue")
 		a.Queue.holdRoom(s.Experiment.UID, s.Now)
@@ -79,7 +79,7 @@ func (a *Admitter) followWorkload(ctx context.Context, s *scope.Scope, workload 
 		s.RequeueIn = 0
 		s.RequeueAfter(0)
 	default:
-		waitForKueue(s, scope.ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s%s", s.Experiment.Spec.QueueName, messageSuffix(reserved)))
+		reportWaiting(s, scope.ReasonWaitingForKueue, fmt.Sprintf("waiting for Kueue to admit it by LocalQueue %s%s", s.Experiment.Spec.QueueName, messageSuffix(reserved)))
 	}
 	if evicted.Status == metav1.ConditionTrue && reserved.Status == metav1.ConditionTrue {
 		return a.Workloads.ReleaseQuota(ctx, workload, evicted, s.Now)
@@ -141,14 +141,4 @@ func messageSuffix(c metav1.Condition) string {
 		return ""
 	}
 	return ": " + scope.Shorten(c.Message)
-}
-
-func waitForKueue(s *scope.Scope, reason, message string) {
-	s.Experiment.Status.Message = message
-	before := meta.FindStatusCondition(s.Experiment.Status.Conditions, v1alpha1.ConditionAdmitted)
-	isNew := before == nil || before.Reason != reason
-	s.SetCondition(v1alpha1.ConditionAdmitted, metav1.ConditionFalse, reason, message)
-	if isNew {
-		s.WarningEvent(reason, "%s", message)
-	}
 }
