@@ -44,14 +44,17 @@ func (s *step) describe() {
 		status.Phase = v1alpha1.CampaignPending // the message describes the problems
 	case s.spec.Suspend && !s.isRoundFinished():
 		status.Phase, status.Message = v1alpha1.CampaignSuspended, "suspended: no run is started"
-		if counts.Running > 0 {
+		switch {
+		case counts.Running == 1:
+			status.Message += "; 1 active run continues to its end"
+		case counts.Running > 1:
 			status.Message += fmt.Sprintf("; %d active runs continue to their end", counts.Running)
 		}
 	case status.Round == 0:
 		status.Phase, status.Message = v1alpha1.CampaignScheduled, "waiting for the first round"
 	case status.RoundCompletionTime == nil:
 		status.Phase = v1alpha1.CampaignRunning
-		status.Message = fmt.Sprintf("%s runs are done, %d are active", counts.Summary, counts.Running)
+		status.Message = fmt.Sprintf("%s runs are done, %d active", counts.Summary, counts.Running)
 		if counts.Failed > 0 {
 			status.Message += fmt.Sprintf(", %d failed: %s", counts.Failed, s.firstFailure())
 		}

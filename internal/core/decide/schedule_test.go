@@ -229,6 +229,9 @@ func TestARoundThatIsToReplaceAnotherIsKeptWhileTheCampaignIsSuspended(t *testin
 			p.reconcile()                              // it finds that the next round is due
 			p.edit(func(s *v1alpha1.CampaignSpec) { s.Suspend = true })
 			p.advance(c.suspended, time.Minute, false)
+			if s := p.campaign.Status; s.Message != "suspended: no run is started; 1 active run continues to its end" {
+				t.Errorf("message %q; want one run in the singular", s.Message)
+			}
 			if s := p.campaign.Status; s.Round != 1 || (s.DueTime == nil) != c.leftOut || s.Counts.Running != 1 {
 				t.Errorf("while it is suspended: round %d, due %s, %d runs; want the run of round 1", s.Round, s.DueTime, s.Counts.Running)
 			}
