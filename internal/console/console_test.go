@@ -77,7 +77,7 @@ func TestTheLibraryTellsWhatEachFileIsFor(t *testing.T) {
 	}
 	want := []LibraryEntry{
 		{"e4/campaigns/all.yaml", "E4: all of it", "Campaign", "e4", "e4"},
-		{"quickstart/experiment.yaml", "Ten nodes and a broker", "Experiment", "quickstart", "quickstart"},
+		{"quickstart/experiment.yaml", "Ten nodes of version 1.5 and a broker", "Experiment", "quickstart", "quickstart"},
 	}
 	if len(entries) != 2 || entries[0] != want[0] || entries[1] != want[1] {
 		t.Errorf("entries %+v; want %+v", entries, want)

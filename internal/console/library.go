@@ -13,7 +13,7 @@ import (
 // LibraryEntry is a file of the library.
 type LibraryEntry struct {
 	Path string `json:"path"`
-	// Title is what the file says of itself first.
+	// Title is the first sentence that the file says of itself.
 	Title string `json:"title"`
 	// Kind of the object for which the file is there: a Campaign, an Experiment, or what else it has.
 	Kind string `json:"kind"`
@@ -69,7 +69,7 @@ func describeFile(name string, text []byte) (found LibraryEntry, ok bool) {
 		}
 		if at := slices.Index(kinds, string(kind[1])); at >= 0 && at < rank {
 			rank = at
-			found = LibraryEntry{Path: name, Title: firstComment(document), Kind: kinds[at], Name: objectName(document), Study: studyOf(name)}
+			found = LibraryEntry{Path: name, Title: firstSentence(document), Kind: kinds[at], Name: objectName(document), Study: studyOf(name)}
 		}
 	}
 	return found, rank < len(kinds)
@@ -88,18 +88,23 @@ func objectName(document []byte) string {
 	return string(match[1]) + string(match[2])
 }
 
-// firstComment returns the first line of the comment before an object, without its full stop.
-func firstComment(document []byte) string {
+// firstSentence returns the first sentence of the comment before an object, without its full stop.
+func firstSentence(document []byte) string {
+	var words []string
 	for line := range strings.Lines(string(document)) {
 		line = strings.TrimSpace(line)
-		if comment, is := strings.CutPrefix(line, "#"); is {
-			return strings.TrimSuffix(strings.TrimSpace(comment), ".")
+		comment, is := strings.CutPrefix(line, "#")
+		if !is && words == nil && (line == "" || strings.HasPrefix(line, "---")) {
+			continue
 		}
-		if line != "" && !strings.HasPrefix(line, "---") {
+		comment = strings.TrimSpace(comment)
+		if !is || comment == "" {
 			break
 		}
+		words = append(words, comment)
 	}
-	return ""
+	sentence, _, _ := strings.Cut(strings.Join(words, " "), ". ")
+	return strings.TrimSuffix(sentence, ".")
 }
 
 func (c *Console) listLibrary(w http.ResponseWriter, _ *http.Request, _ *User) error {

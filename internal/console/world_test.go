@@ -77,7 +77,7 @@ var build = fstest.MapFS{
 }
 
 var scenarioFiles = fstest.MapFS{
-	"quickstart/experiment.yaml": {Data: []byte("# Ten nodes and a broker.\n# More words.\napiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata:\n  name: quickstart\nspec: {}\n")},
+	"quickstart/experiment.yaml": {Data: []byte("# Ten nodes of version 1.5\n# and a broker. More words.\n# Most words.\napiVersion: vignette.dev/v1alpha1\nkind: Experiment\nmetadata:\n  name: quickstart\nspec: {}\n")},
 	"e4/campaigns/all.yaml": {Data: []byte("# Made up.\nkind: Scenario\nmetadata: {name: moves}\n---\n# E4: all of it.\nkind: Campaign\nmetadata:\n  labels: {a: b}\n" +
 		"  name: e4\nspec:\n  template:\n    spec: {}\n")},
 	"e4/README.md":     {Data: []byte("# E4")},
