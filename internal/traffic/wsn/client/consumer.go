@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -85,8 +86,14 @@ func (e *consumer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, wire.MaxBytes))
 	at := time.Now()
+	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+		why := fmt.Sprintf("the Notify is too large: want at most %d bytes", wire.MaxBytes)
+		e.client.setup.Warn("refused a Notify: " + why)
+		http.Error(w, why, http.StatusRequestEntityTooLarge)
+		return
+	}
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		http.Error(w, "the Notify ended before it was whole", http.StatusBadRequest)
 		return
 	}
 	if err := e.take(at, data); err != nil {

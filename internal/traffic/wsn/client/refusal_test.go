@@ -1,9 +1,11 @@
 package client
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -127,5 +129,41 @@ func TestAMessageThatCannotBeReadTakesNoOthersWithIt(t *testing.T) {
 	}
 	if got := l.got(); !slices.Equal(got, []string{"t <a/>", "t <b/>"}) {
 		t.Errorf("got %q; want the first and the last", got)
+	}
+}
+
+func TestANotifyThatIsTooLargeOrCutIsRefusedInPlainWords(t *testing.T) {
+	for name, c := range map[string]struct {
+		announced, sent int
+		want            string
+	}{
+		"too large": {wire.MaxBytes + 1, wire.MaxBytes + 1, "413 the Notify is too large: want at most 8388608 bytes\n"},
+		"cut":       {100, 10, "400 the Notify ended before it was whole\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var warnings []string
+			e := &consumer{client: &client{setup: transport.Setup{Warn: func(text string) { warnings = append(warnings, text) }}}}
+			server := httptest.NewServer(e)
+			t.Cleanup(server.Close)
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			fmt.Fprintf(conn, "POST %s0 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", consumerPath, c.announced, strings.Repeat("x", c.sent))
+			_ = conn.(*net.TCPConn).CloseWrite()
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			text, _ := io.ReadAll(answer.Body)
+			if got := fmt.Sprintf("%d %s", answer.StatusCode, text); got != c.want {
+				t.Errorf("answer %q; want %q", got, c.want)
+			}
+			if (len(warnings) == 1) != (answer.StatusCode == http.StatusRequestEntityTooLarge) {
+				t.Errorf("warnings %q; want one of a message that is lost for its size", warnings)
+			}
+		})
 	}
 }
