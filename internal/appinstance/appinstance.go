@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // EnvStart names the environment variable with the start that the agent planned, in nanoseconds since the Unix epoch.
@@ -96,7 +98,7 @@ func ReadConfig[C interface{ Validate() error }](path string) (C, error) {
 	var c C
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return c, err
+		return c, wording.Unread(path, err)
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
 		return c, fmt.Errorf("%s: %w", path, inWords(err, text))

@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/traffic/protocol"
+	"vignette.dev/vignette/internal/wording"
 )
 
 const (
@@ -184,7 +185,7 @@ func (d *Dialer) TLS(broker string) (*tls.Config, error) {
 	}
 	text, err := os.ReadFile(d.security.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("security: certificates: %w", err)
+		return nil, fmt.Errorf("security: certificates: %w", wording.Unread(d.security.CAFile, err))
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
@@ -208,7 +209,9 @@ func ReadLogin(usernameFile, passwordFile string) (username, password string, er
 			return ""
 		}
 		text, failed := os.ReadFile(path)
-		err = errors.Join(err, failed)
+		if failed != nil {
+			err = errors.Join(err, wording.Unread(path, failed))
+		}
 		return strings.TrimRight(string(text), "\r\n")
 	}
 	username, password = read(usernameFile), read(passwordFile)

@@ -149,14 +149,17 @@ func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
 	good, file := certificate(t, "127.0.0.1")
 	foreign, _ := certificate(t, "127.0.0.1")
 	other, otherFile := certificate(t, "nor")
+	expired, expiredFile := certificate(t, "127.0.0.1", func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) })
 	for name, c := range map[string]struct {
 		certificate tls.Certificate
 		file, want  string
 	}{
 		"right":                     {good, file, ""},
-		"of another authority":      {foreign, file, "unknown authority"},
-		"for another name":          {other, otherFile, "127.0.0.1"},
-		"without a file":            {good, file + "-missing", "no such file"},
+		"of another authority":      {foreign, file, "TLS: the broker's certificate is signed by another authority than the experiment's"},
+		"for another name":          {other, otherFile, "TLS: the broker's certificate is not for 127.0.0.1"},
+		"that has expired":          {expired, expiredFile, "TLS: the broker's certificate holds from 0001-01-01T00:00:00Z to 2026-01-01T00:00:00Z, and not now"},
+		"without one":               {tls.Certificate{}, file, "TLS: the broker refuses it: "},
+		"without a file":            {good, file + "-missing", "-missing: there is no such file"},
 		"with a file of other text": {good, "dialer_test.go", "want PEM"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,10 +169,29 @@ func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
 			if err == nil {
 				conn.Close()
 			}
-			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
+			if (c.want == "") != (err == nil) || err != nil && !strings.Contains(Words(err), c.want) {
 				t.Errorf("%v; want %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestABrokerWithoutTLSIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	_, file := certificate(t, "127.0.0.1")
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	go func() {
+		if conn, err := plain.Accept(); err == nil {
+			_, _ = conn.Write([]byte("220 hello"))
+		}
+	}()
+	_, err = dialerOf(t, &protocol.Security{CAFile: file}, plain.Addr().String()).Dial(t.Context())
+	if want := plain.Addr().String() + ": TLS: the broker answers without TLS: want its port for TLS"; err == nil || Words(err) != want {
+		t.Errorf("%v; want %s", err, want)
 	}
 }
 
@@ -227,7 +249,7 @@ func listen(t *testing.T, config *tls.Config) net.Listener {
 }
 
 // certificate signed by itself for a name or address, and the file with it.
-func certificate(t *testing.T, host string) (tls.Certificate, string) {
+func certificate(t *testing.T, host string, changes ...func(*x509.Certificate)) (tls.Certificate, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -238,6 +260,9 @@ func certificate(t *testing.T, host string) (tls.Certificate, string) {
 		template.IPAddresses = []net.IP{ip}
 	} else {
 		template.DNSNames = []string{host}
+	}
+	for _, change := range changes {
+		change(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {

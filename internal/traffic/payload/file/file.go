@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 const (
@@ -23,7 +25,7 @@ type Maker struct{ content []byte }
 func New(path string) (*Maker, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("payload file:%s: %w", path, err)
+		return nil, fmt.Errorf("payload file:%w", wording.Unread(path, err))
 	}
 	if len(content) > MaxBytes {
 		return nil, fmt.Errorf("payload file:%s has %d bytes: want %d at most", path, len(content), MaxBytes)

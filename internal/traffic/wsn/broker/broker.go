@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Broker is a broker of notifications. It is an http.Handler.
@@ -63,7 +64,7 @@ func New(config wsn.BrokerConfig) (*Broker, error) {
 	if config.CAFile != "" {
 		text, err := os.ReadFile(config.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("caFile: %w", err)
+			return nil, fmt.Errorf("caFile: %w", wording.Unread(config.CAFile, err))
 		}
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(text) {

@@ -1,0 +1,23 @@
+package wording
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"syscall"
+)
+
+// Unread says why the file at path cannot be read.
+func Unread(path string, err error) error {
+	switch number := syscall.Errno(0); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: there is no such file", path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("%s: this user may not read it", path)
+	case errors.Is(err, syscall.EISDIR):
+		return fmt.Errorf("%s is a directory: want a file", path)
+	case errors.As(err, &number):
+		return fmt.Errorf("%s cannot be read: %w", path, number)
+	}
+	return err
+}
