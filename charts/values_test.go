@@ -88,6 +88,7 @@ func TestWrongValuesAreRefusedByName(t *testing.T) {
 		"server.teamQuota=40ki":            {"vignette", "teamQuota"},
 		"server.teamQuota=50":              {"vignette", "teamQuota"},
 		"server.teams.nor.quota=50":        {"vignette", "quota"},
+		"server.teams.team_nor.quota=5Gi":  {"vignette", "team_nor"},
 		"server.storage.size=10":           {"vignette", "size"},
 		"server.analysis.memory=2":         {"vignette", "memory"},
 		"radiod.captureSpool=512":          {"vignette", "captureSpool"},
