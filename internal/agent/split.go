@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // maxEventLine bounds a line that may be a message event, and so the splitter's memory.
@@ -143,7 +144,7 @@ func (s *splitter) record(line []byte) ([]byte, error) {
 
 // inWords says why a line is no record, and what would be right.
 func inWords(err error) error {
-	field, words := runapi.JSONFault(err)
+	field, words := wording.JSONFault(err)
 	want := "a text"
 	switch field {
 	case "":

@@ -95,11 +95,11 @@ func TestWhyALineIsNoMessageEventIsSaidInWords(t *testing.T) {
 	for event, want := range map[string]string{
 		`{"ts":5.5,"status":"sent","id":"a"}`:                                                "ts is 5.5: want nanoseconds since the Unix epoch, an integer",
 		`{"ts":1e99,"status":"sent","id":"a"}`:                                               "ts is 1e99: want nanoseconds since the Unix epoch, an integer",
-		`{"ts":"now","status":"sent","id":"a"}`:                                              "ts is of the kind string: want nanoseconds since the Unix epoch, an integer",
+		`{"ts":"now","status":"sent","id":"a"}`:                                              "ts is a text: want nanoseconds since the Unix epoch, an integer",
 		`{"ts":5,"status":"sent","id":"a"}`:                                                  "ts is 5: want nanoseconds since the Unix epoch",
-		`{"status":"sent","id":7}`:                                                           "id is of the kind number: want a text",
+		`{"status":"sent","id":7}`:                                                           "id is a number: want a text",
 		`{"status":"sent","id":"a","bytes":2.5}`:                                             "bytes is 2.5: want an integer",
-		`{"status":"sent","id":"a","position":[58.1,"7 W",20]}`:                              "position is of the kind string: want numbers: latitude, longitude and, if it is known, altitude",
+		`{"status":"sent","id":"a","position":[58.1,"7 W",20]}`:                              "position is a text: want numbers: latitude, longitude and, if it is known, altitude",
 		`{"status":"sent","id":"a"`:                                                          "it is not one whole JSON object",
 		`{"ts":1588759108433123456,"status":"sent","id":"a"} {"status":"received","id":"a"}`: "it is not one whole JSON object",
 	} {

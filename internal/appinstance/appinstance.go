@@ -4,7 +4,6 @@ package appinstance
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"os/signal"
 	"reflect"
 	"strconv"
-	"strings"
 	"time"
 
 	"vignette.dev/vignette/internal/wording"
@@ -111,18 +109,15 @@ func ReadConfig[C interface{ Validate() error }](path string) (C, error) {
 
 // inWords says why a text cannot be read as a configuration, without the words of the JSON library.
 func inWords(err error, text []byte) error {
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		found, isNumber := strings.CutPrefix(wrong.Value, "number ")
-		if !isNumber {
-			found = "of the kind " + wrong.Value
-			if wrong.Value == "number" {
-				found = "a number"
-			}
-		}
-		return fmt.Errorf("%s is %s: want %s", cmp.Or(wrong.Field, "the file"), found, wanted(wrong.Type.Kind()))
+	field, words := wording.JSONFault(err)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && field != "" {
+		return fmt.Errorf("%s: want %s", words, wanted(wrong.Type.Kind()))
 	}
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return fmt.Errorf("line %d is no JSON: want one whole object in braces", 1+bytes.Count(text[:syntax.Offset], []byte("\n")))
+	}
+	if words != "" {
+		return errors.New(words)
 	}
 	return err
 }

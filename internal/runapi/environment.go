@@ -2,10 +2,11 @@ package runapi
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Environment is the part of the run record that a spec cannot define: the versions of the platform and the cluster, the hosts, and
@@ -190,28 +191,8 @@ func ReadRunRecord(name string, text []byte) (RunRecord, error) {
 
 // noRunRecord says why a text cannot be decoded as one.
 func noRunRecord(name string, err error) error {
-	if _, what := JSONFault(err); what != "" {
+	if _, what := wording.JSONFault(err); what != "" {
 		return fmt.Errorf("%s is not a run record: %s", name, what)
 	}
 	return fmt.Errorf("%s is not a run record: one of its values cannot be read: %w", name, err)
-}
-
-// JSONFault says why a text is not the JSON object that was wanted, without the words of the JSON library: "ts is 5.5", "id is of the
-// kind number". The field is empty if the text is no object. Other errors have no words.
-func JSONFault(err error) (field, words string) {
-	var syntax *json.SyntaxError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &kind) && kind.Field != "":
-		// An embedded type is in the path by its Go name.
-		parts := slices.DeleteFunc(strings.Split(kind.Field, "."), func(part string) bool { return part != "" && part[0] >= 'A' && part[0] <= 'Z' })
-		field = strings.Join(parts, ".")
-		if number, ok := strings.CutPrefix(kind.Value, "number "); ok {
-			return field, field + " is " + number
-		}
-		return field, field + " is of the kind " + kind.Value
-	case kind != nil, errors.As(err, &syntax):
-		return "", "it is not one whole JSON object"
-	}
-	return "", ""
 }

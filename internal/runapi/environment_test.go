@@ -51,8 +51,8 @@ func TestRecordsOfUnknownVersionsAreRefusedByName(t *testing.T) {
 		"no JSON":         {`schemaVersion: 1`, "x.json is not a run record: it is not one whole JSON object"},
 		"half a record":   {`{"schemaVersion": 1, "uid"`, "x.json is not a run record: it is not one whole JSON object"},
 		"a list":          {`[]`, "x.json is not a run record: it is not one whole JSON object"},
-		"a field's kind":  {`{"schemaVersion": 1, "uid": "u", "name": "n", "nodes": 3}`, "x.json is not a run record: nodes is of the kind number"},
-		"a version's":     {`{"schemaVersion": "1"}`, "x.json is not a run record: schemaVersion is of the kind string"},
+		"a field's kind":  {`{"schemaVersion": 1, "uid": "u", "name": "n", "nodes": 3}`, "x.json is not a run record: nodes is a number"},
+		"a version's":     {`{"schemaVersion": "1"}`, "x.json is not a run record: schemaVersion is a text"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := ReadRunRecord("x.json", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {

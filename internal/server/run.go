@@ -14,6 +14,7 @@ import (
 
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -130,7 +131,7 @@ func readRecord[T any](r *run, p string, value *T) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	if _, what := runapi.JSONFault(err); what != "" {
+	if _, what := wording.JSONFault(err); what != "" {
 		r.damaged = append(r.damaged, fmt.Sprintf("%s, now %s: %s", p, p+archive.DamagedSuffix, what))
 		return r.files.Quarantine(p)
 	}
