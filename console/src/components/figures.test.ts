@@ -35,7 +35,7 @@ test("marks of an axis differ from each other", () => {
 });
 
 test("memory is in binary units, and never less than it is", () => {
-  expect([0, 1, 512 * 2 ** 20, 1.5 * 2 ** 30, 16 * 2 ** 30].map(gibibytes)).toEqual(["0.00 GiB", "1 MiB", "512 MiB", "1.50 GiB", "16 GiB"]);
+  expect([0, 1, 700 * 2 ** 10, 2 ** 20, 512 * 2 ** 20, 1.5 * 2 ** 30, 16 * 2 ** 30, 1.5 * 2 ** 40].map(gibibytes)).toEqual(["0.00 GiB", "1 KiB", "700 KiB", "1 MiB", "512 MiB", "1.50 GiB", "16 GiB", "1.50 TiB"]);
 });
 
 test("marks of an axis have no zeros at their end", () => {

@@ -4,7 +4,7 @@ import { fromArchive } from "../../archive/client";
 import { gibibytes } from "../../components/figures";
 import { Meter } from "../../components/capacity/Meter";
 import { Refusal } from "../../kubernetes/client";
-import { keptFor, usageRoom, type Usage } from "./usage";
+import { keptFor, usageRoom, volumeRoom, type Usage } from "./usage";
 import { Section } from "./Section";
 
 const refetchMilliseconds = 60_000;
@@ -43,11 +43,15 @@ function Cells({ usage, error }: { usage: Usage | undefined; error: Error | null
     );
   }
   const room = usageRoom(usage);
+  const volume = volumeRoom(usage);
   return (
     <>
       <Table.Td>{usage.runs}</Table.Td>
       <Table.Td>{gibibytes(usage.bytes)}</Table.Td>
-      <Table.Td miw={200}>{room ? <Meter {...room} /> : "no quota"}</Table.Td>
+      <Table.Td miw={200}>
+        {room ? <Meter {...room} /> : "no quota"}
+        {volume && <Text fz="xs">{volume}</Text>}
+      </Table.Td>
       <Table.Td>{keptFor(usage)}</Table.Td>
     </>
   );

@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { keptFor, usageRoom } from "./usage";
+import { keptFor, usageRoom, volumeRoom } from "./usage";
 
 const gib = 2 ** 30;
 
@@ -14,6 +14,11 @@ test("a full part of the archive says what follows", () => {
 
 test("without a quota there is no share of it", () => {
   expect(usageRoom({ namespace: "nor", runs: 0, bytes: 0 })).toBeUndefined();
+});
+
+test("the room of the volume is shown where it is less than the quota's", () => {
+  const room = (freeBytes?: number, quotaBytes?: number) => volumeRoom({ namespace: "nor", runs: 2, bytes: gib, quotaBytes, freeBytes });
+  expect([room(gib, 4 * gib), room(gib), room(3 * gib, 4 * gib), room()]).toEqual(["the volume has room for 1.00 GiB of logs of all teams", "the volume has room for 1.00 GiB of logs of all teams", undefined, undefined]);
 });
 
 test("runs are kept for days, or without an end", () => {

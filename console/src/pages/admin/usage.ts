@@ -9,6 +9,8 @@ export interface Usage {
   bytes: number;
   /** 0 or absent for no quota. */
   quotaBytes?: number;
+  /** Of the volume, for logs of all namespaces; absent if it does not say. */
+  freeBytes?: number;
   retentionSeconds?: number;
 }
 
@@ -17,6 +19,12 @@ export function usageRoom({ bytes, quotaBytes }: Usage): Room | undefined {
   if (!quotaBytes) return undefined;
   const text = bytes >= quotaBytes ? `full: no run begins before some are deleted (${gibibytes(quotaBytes)})` : `${gibibytes(quotaBytes - bytes)} free of ${gibibytes(quotaBytes)}`;
   return { label: "Used", percent: Math.min(100, (100 * bytes) / quotaBytes), text };
+}
+
+/** volumeRoom is what the volume has for all, where that is less than the quota leaves. */
+export function volumeRoom({ bytes, quotaBytes, freeBytes }: Usage): string | undefined {
+  if (freeBytes === undefined || (quotaBytes && freeBytes >= quotaBytes - bytes)) return undefined;
+  return `the volume has room for ${gibibytes(freeBytes)} of logs of all teams`;
 }
 
 /** keptFor is how long a run is kept after it ended. */
