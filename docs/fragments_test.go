@@ -101,7 +101,7 @@ spec:
 // refused are the findings by which an experiment would not start.
 func refused(experiment string) (findings []string) {
 	for _, f := range validate.Text("fragment.yaml", []byte(experiment)).Findings {
-		if !strings.Contains(f.Message, "not in these files") && (!f.Warning || strings.Contains(f.Message, "Accepted=False")) {
+		if !strings.Contains(f.Message, "not among these objects") && (!f.Warning || strings.Contains(f.Message, "Accepted=False")) {
 			findings = append(findings, fmt.Sprint(f))
 		}
 	}

@@ -216,7 +216,7 @@ spec:
 		t.Errorf("of objects that the cluster has it says %q", got)
 	}
 	got := said(strings.NewReplacer("SCENARIO", "convoi", "WAVEFORM", "hf-our").Replace(experiment))
-	if !strings.Contains(got, "Scenario convoi is not in these files") || !strings.Contains(got, "hf-our is not in the library") {
+	if !strings.Contains(got, "Scenario convoi is not among these objects") || !strings.Contains(got, "hf-our is not in the library") {
 		t.Errorf("of objects that the cluster lacks it says %q", got)
 	}
 }

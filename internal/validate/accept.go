@@ -80,7 +80,7 @@ func (d *document) doubts(e *v1alpha1.Experiment, known surroundings, scenario *
 
 func (d *document) refuse(problems field.ErrorList, consequence string) (findings []Finding) {
 	for _, problem := range problems {
-		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: kubectl apply takes this, but %s", describe(problem), consequence)))
+		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: the cluster takes this, but %s", describe(problem), consequence)))
 	}
 	return findings
 }

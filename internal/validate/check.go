@@ -327,7 +327,7 @@ func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (fin
 		network, _ := entry.(map[string]any)
 		name, _ := network["waveform"].(string)
 		if _, found := known[name]; name != "" && !found {
-			findings = append(findings, d.awaited(fmt.Sprintf("spec.networks[%d].waveform", i), Awaited{Kind: "Waveform", Name: name}, name+" is not in the library of the chart, nor in these files"+meant(name, known)))
+			findings = append(findings, d.awaited(fmt.Sprintf("spec.networks[%d].waveform", i), Awaited{Kind: "Waveform", Name: name}, name+" is not in the library of the chart, nor among these objects"+meant(name, known)))
 		}
 	}
 	return findings
@@ -336,13 +336,13 @@ func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (fin
 // unknownObjects warns of a scenario and of templates of nodes that are not in the files.
 func (d *document) unknownObjects(known surroundings) (findings []Finding) {
 	if name, _, _ := unstructured.NestedString(d.object, "spec", "scenario", "ref"); name != "" && !there(known.scenarios, name) {
-		findings = append(findings, d.awaited("spec.scenario.ref", Awaited{"Scenario", d.namespace(), name}, "Scenario "+name+" is not in these files"+meant(name, known.scenarios)))
+		findings = append(findings, d.awaited("spec.scenario.ref", Awaited{"Scenario", d.namespace(), name}, "Scenario "+name+" is not among these objects"+meant(name, known.scenarios)))
 	}
 	nodes, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes")
 	for i, entry := range nodes {
 		node, _ := entry.(map[string]any)
 		if name, _, _ := unstructured.NestedString(node, "vm", "template"); name != "" && !known.templates[name] {
-			findings = append(findings, d.awaited(fmt.Sprintf("spec.nodes[%d].vm.template", i), Awaited{"NodeTemplate", d.namespace(), name}, "NodeTemplate "+name+" is not in these files"))
+			findings = append(findings, d.awaited(fmt.Sprintf("spec.nodes[%d].vm.template", i), Awaited{"NodeTemplate", d.namespace(), name}, "NodeTemplate "+name+" is not among these objects"))
 		}
 	}
 	return findings

@@ -51,9 +51,9 @@ func TestAScenarioIsCompiledFromTheConfigMapBesideIt(t *testing.T) {
 		failed   bool
 	}{
 		"sound":                  {"", "", "warning: spec: platforms are numbered in the order of the tracks (tracks.named says other numbers): hq is 1, veh is 2", false},
-		"the ConfigMap":          {"", "", "ConfigMap of v1 is not an object of vignette: only what objects in these files take from it is checked", false},
-		"a slip in a row":        {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: kubectl apply takes this", true},
-		"no such key":            {"key: rows.csv", "key: rows.gpx", "spec: patrol/rows.gpx: the ConfigMap in these files has no such key", true},
+		"the ConfigMap":          {"", "", "ConfigMap of v1 is not an object of vignette: only what the other objects take from it is checked", false},
+		"a slip in a row":        {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: the cluster takes this", true},
+		"no such key":            {"key: rows.csv", "key: rows.gpx", "spec: patrol/rows.gpx: the ConfigMap has no such key", true},
 		"packed by nobody":       {"rows.csv", "rows.csv.gz", "its name ends in .gz, but it is not packed by gzip", true},
 		"a platform too many":    {`platform: "2"`, `platform: "3"`, "scenario patrol has the platforms 1-2, and not 3, which is to carry node veh", true},
 		"no pathloss":            {"  propagation: {model: FreeSpace, frequency: 300MHz}\n", "", "has no pathloss, which network vhf needs", true},
@@ -81,7 +81,7 @@ func TestAScenarioIsCompiledFromTheConfigMapBesideIt(t *testing.T) {
 func TestAScenarioWithoutItsConfigMapIsForTheClusterToCompile(t *testing.T) {
 	_, text, _ := strings.Cut(patrol, "---\n")
 	report := Text("all.yaml", []byte(text))
-	if findings := report.Findings; len(findings) != 1 || !findings[0].Elsewhere || !strings.Contains(findings[0].Message, "ConfigMap patrol is not in these files") {
+	if findings := report.Findings; len(findings) != 1 || !findings[0].Elsewhere || !strings.Contains(findings[0].Message, "ConfigMap patrol is not among these objects") {
 		t.Errorf("findings:\n%s\nwant that the cluster may have the ConfigMap", join(findings))
 	}
 }
@@ -199,7 +199,7 @@ func TestObjectsOfAnotherNamespaceAreNotThere(t *testing.T) {
 		text := strings.Replace(patrol, "kind: Scenario\nmetadata: {name: patrol}", "kind: Scenario\nmetadata: {name: patrol"+scenarios+"}", 1)
 		return join(judgeText(t, strings.Replace(text, "metadata: {name: e}", "metadata: {name: e"+experiments+"}", 1)))
 	}
-	const missing = "Scenario patrol is not in these files"
+	const missing = "Scenario patrol is not among these objects"
 	if found := said(", namespace: team-nor", ", namespace: team-swe"); !strings.Contains(found, missing) {
 		t.Errorf("findings:\n%s\nwant the scenario of another namespace to be missing", found)
 	}

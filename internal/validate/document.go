@@ -180,7 +180,7 @@ func (d *document) checkKind(apiVersion string) []Finding {
 	case group != "vignette.dev":
 		f := d.warning("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
 		if d.kind == "ConfigMap" {
-			f.Message = "ConfigMap of v1 is not an object of vignette: only what objects in these files take from it is checked"
+			f.Message = "ConfigMap of v1 is not an object of vignette: only what the other objects take from it is checked"
 		}
 		if err == nil {
 			f.Message += "; vignette's has apiVersion: " + definition.apiVersion()

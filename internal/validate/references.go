@@ -48,9 +48,9 @@ func (d *document) missingContents(known surroundings) (findings []Finding) {
 		what := ""
 		switch {
 		case !found:
-			what = fmt.Sprintf("%s %s is not in these files: until the cluster has it, %s", r.kind, r.name, r.until)
+			what = fmt.Sprintf("%s %s is not among these objects: until the cluster has it, %s", r.kind, r.name, r.until)
 		case keys != nil && r.key != "" && !keys[r.key]:
-			what = fmt.Sprintf("%s %s of these files has no key %s: until it has, %s", r.kind, r.name, r.key, r.until)
+			what = fmt.Sprintf("%s %s has no key %s: until it has, %s", r.kind, r.name, r.key, r.until)
 		default:
 			continue
 		}

@@ -201,7 +201,7 @@ func notInspected(d *document) string {
 func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {
 	content, found := c[source.ConfigMap][source.Key]
 	if !found {
-		return nil, errors.New("the ConfigMap in these files has no such key")
+		return nil, errors.New("the ConfigMap has no such key")
 	}
 	return content, nil
 }
@@ -209,9 +209,9 @@ func (c contents) open(source v1alpha1.ScenarioSource) ([]byte, error) {
 // uncompiled says why a scenario is not compiled.
 func (d *document) uncompiled(ctx context.Context, err error) Finding {
 	if ctx.Err() != nil {
-		return d.warning("spec", fmt.Sprintf("compiling the scenarios of these files takes more than %s: this one was not tried to the end", compilationTimeout))
+		return d.warning("spec", fmt.Sprintf("compiling these scenarios takes more than %s: this one was not tried to the end", compilationTimeout))
 	}
-	return d.finding("spec", err.Error()+": kubectl apply takes this, but the scenario would not be compiled")
+	return d.finding("spec", err.Error()+": the cluster takes this, but the scenario would not be compiled")
 }
 
 // generatedScenario returns a generated scenario, from its spec alone.

@@ -161,13 +161,13 @@ func TestWhatTheFilesDoNotHaveIsAWarning(t *testing.T) {
 		text string
 		want []string
 	}{
-		"a ConfigMap and a Secret": {withEnv, []string{"spec.apps[5].env[1].configMap.name: ConfigMap c is not in these files: until the cluster has it, the experiment waits with Accepted=False",
-			"spec.apps[5].env[2].secret.name: Secret s is not in these files: until the cluster has it, the nodes that need it do not start"}},
+		"a ConfigMap and a Secret": {withEnv, []string{"spec.apps[5].env[1].configMap.name: ConfigMap c is not among these objects: until the cluster has it, the experiment waits with Accepted=False",
+			"spec.apps[5].env[2].secret.name: Secret s is not among these objects: until the cluster has it, the nodes that need it do not start"}},
 		"a key": {withEnv + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {other: x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: x}\n",
-			[]string{"spec.apps[5].env[1].configMap.name: ConfigMap c of these files has no key k"}},
+			[]string{"spec.apps[5].env[1].configMap.name: ConfigMap c has no key k"}},
 		"nothing": {withEnv + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: x}\n---\napiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: s}\n", nil},
-		"tracks and terrain": {scenario, []string{"spec.propagation.terrain.configMap: ConfigMap hills is not in these files: until the cluster has it, the scenario is not compiled",
-			"spec.sources[0].configMap: ConfigMap tracks is not in these files"}},
+		"tracks and terrain": {scenario, []string{"spec.propagation.terrain.configMap: ConfigMap hills is not among these objects: until the cluster has it, the scenario is not compiled",
+			"spec.sources[0].configMap: ConfigMap tracks is not among these objects"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

@@ -353,7 +353,7 @@ func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := func(f Finding) bool { // the README has kubectl make it, or the file has tracks in place
-		return strings.HasPrefix(f.Message, "ConfigMap of v1 is not an object of vignette") || strings.Contains(f.Message, "ConfigMap own-app is not in these files") || strings.Contains(f.Message, "ConfigMap positions-programs is not in these files")
+		return strings.HasPrefix(f.Message, "ConfigMap of v1 is not an object of vignette") || strings.Contains(f.Message, "ConfigMap own-app is not among these objects") || strings.Contains(f.Message, "ConfigMap positions-programs is not among these objects")
 	}
 	declared := func(f Finding) bool { // E6's README says so
 		return strings.Contains(f.File, "scenarios/e6/") && strings.Contains(f.Message, "pathloss of 300MHz, and the network is at 60MHz")
@@ -445,7 +445,7 @@ func TestAScenarioOrTemplateThatIsNotInTheFilesIsAWarningOnly(t *testing.T) {
 				}
 				return found
 			}
-			if found := named(text); len(found) != 1 || !found[0].Warning || !strings.Contains(found[0].Message, "moves is not in these files: until the cluster has it, the experiment waits with Accepted=False") {
+			if found := named(text); len(found) != 1 || !found[0].Warning || !strings.Contains(found[0].Message, "moves is not among these objects: until the cluster has it, the experiment waits with Accepted=False") {
 				t.Errorf("findings %v; want one warning", found)
 			}
 			if found := named(text + "---\napiVersion: vignette.dev/v1alpha1\n" + c.own); len(found) != 0 {

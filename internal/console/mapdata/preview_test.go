@@ -71,7 +71,7 @@ func TestABadScenarioIsRefusedInTheWordsOfItsCompilation(t *testing.T) {
 		status int
 	}{
 		"a bad number":    {[2]string{"58.10,7.91,0", "58.10,here,0"}, "files/pair.csv:3: ", http.StatusUnprocessableEntity},
-		"another key":     {[2]string{"key: pair.csv", "key: pear.csv"}, "files/pear.csv: the ConfigMap in these files has no such key", http.StatusUnprocessableEntity},
+		"another key":     {[2]string{"key: pair.csv", "key: pear.csv"}, "files/pear.csv: the ConfigMap has no such key", http.StatusUnprocessableEntity},
 		"an unknown word": {[2]string{"format: csv", "format: cvs"}, "spec.format", http.StatusUnprocessableEntity},
 		"no Scenario":     {[2]string{"kind: Scenario", "kind: Waveform"}, "is not inspected: want a file with a Scenario", http.StatusUnprocessableEntity},
 		"no YAML":         {[2]string{movingPair, "{"}, "scenario.yaml", http.StatusUnprocessableEntity},
