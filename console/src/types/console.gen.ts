@@ -333,7 +333,7 @@ export interface components {
         /** @description LibraryEntry is a file of the library. */
         LibraryEntry: {
             path: string;
-            /** @description title is what the file says of itself first. */
+            /** @description title is the first sentence that the file says of itself. */
             title: string;
             /** @description kind of the object for which the file is there: a Campaign, an Experiment, or what else it has. */
             kind: string;
