@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/routing"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -250,7 +249,7 @@ func TestAScheduleWithADestinationThatIsNoNodeIsRefused(t *testing.T) {
 // TestRoutingThatIsValidStarts draws timers, and checks the valid ones with the router's own check.
 func TestRoutingThatIsValidStarts(t *testing.T) {
 	random := rand.New(rand.NewPCG(28, 6))
-	durations := []string{"", "0s", "1ms", "10ms", "1s", "2s", "2.5s", "5s", "20s", "8h", "9h", "24h", "25h", "abc"}
+	durations := []string{"", "0s", "1ms", "10ms", "1s", "2s", "2.5s", "5s", "20s", "20m", "1322s", "1323s", "3968s", "3969s", "8h", "9h", "24h", "25h", "abc"}
 	valid := 0
 	for range 300 {
 		d := func(name string) (*v1alpha1.Duration, string) {
@@ -260,23 +259,23 @@ func TestRoutingThatIsValidStarts(t *testing.T) {
 			}
 			return (*v1alpha1.Duration)(&text), ", " + name + ": " + text
 		}
-		r := v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}
+		r := v1alpha1.Routing{Protocol: []v1alpha1.RoutingProtocol{v1alpha1.RoutingOLSRv1, v1alpha1.RoutingOLSRv2}[random.IntN(2)]}
 		var hello, helloValidity, tc, tcValidity string
 		r.Hello, hello = d("hello")
 		r.HelloValidity, helloValidity = d("helloValidity")
 		r.TC, tc = d("tc")
 		r.TCValidity, tcValidity = d("tcValidity")
-		text := strings.Replace(sound, "link: {rate: 2Mbit", "routing: {protocol: olsrv2"+hello+helloValidity+tc+tcValidity+"}\n    link: {rate: 2Mbit", 1)
+		text := strings.Replace(sound, "link: {rate: 2Mbit", "routing: {protocol: "+string(r.Protocol)+hello+helloValidity+tc+tcValidity+"}\n    link: {rate: 2Mbit", 1)
 		if len(judgeText(t, text)) > 0 {
 			continue
 		}
 		valid++
 		var i routing.Interface
 		i.SetTimes(&r)
-		router := olsr.Config{Interfaces: []olsr.Interface{{Address: netip.MustParseAddr("198.18.0.1"), Hello: i.Hello, HelloValidity: i.HelloValidity,
-			TC: i.TC, TCValidity: i.TCValidity}}}
-		if _, err := router.WithDefaults(); err != nil {
-			t.Errorf("%s is valid, but the router says %v", hello+helloValidity+tc+tcValidity, err)
+		i.Address, i.MTU = netip.MustParsePrefix("198.18.0.1/24"), 1500
+		router := routing.Config{Protocol: r.Protocol, Interfaces: []routing.Interface{i}}
+		if err := router.Check(); err != nil {
+			t.Errorf("%s%s is valid, but the router says %v", r.Protocol, hello+helloValidity+tc+tcValidity, err)
 		}
 	}
 	if valid < 20 {

@@ -223,6 +223,8 @@ var refusals = []refusal{
 	{"a base beside a link in place", []string{"link: {rate: 2Mbit", "base: [mast]\n    link: {rate: 2Mbit"}, "spec.networks[1].base", "waveform with a downlink"},
 	{"a HELLO that ends before the next one", []string{"    link: {rate: 2Mbit", "    routing: {protocol: olsrv2, hello: 2s, helloValidity: 1s}\n    link: {rate: 2Mbit"}, "spec.networks[1].routing.helloValidity", "must be from hello"},
 	{"no time between HELLOs", []string{"    link: {rate: 2Mbit", "    routing: {protocol: olsrv2, hello: 0s}\n    link: {rate: 2Mbit"}, "spec.networks[1].routing.hello", "10ms"},
+	{"a HELLO that holds for longer than OLSRv1 can say", []string{"    link: {rate: 2Mbit", "    routing: {protocol: olsrv1, hello: 1323s}\n    link: {rate: 2Mbit"}, "spec.networks[1].routing.hello", "to 1322s for olsrv1"},
+	{"a TC that holds for longer than OLSRv1 can say", []string{"    link: {rate: 2Mbit", "    routing: {protocol: olsrv1, tc: 1h, tcValidity: 3969s}\n    link: {rate: 2Mbit"}, "spec.networks[1].routing.tcValidity", "to 3968s for olsrv1"},
 	{"a HELLO that babeld does not take", []string{"    link: {rate: 2Mbit", "    routing: {protocol: babel, hello: 1h}\n    link: {rate: 2Mbit"}, "spec.networks[1].routing.hello", "655s for babel"},
 	{"a TC that ends before the next one", []string{"    link: {rate: 2Mbit", "    routing: {protocol: olsrv1, tcValidity: 4s}\n    link: {rate: 2Mbit"}, "spec.networks[1].routing.tcValidity", "must be from tc"},
 	{"no power", []string{"    link: {rate: 2Mbit, delay: 5ms, loss: 0.5%}\n", "    rfpipe: {phy: {transmitPower: 0W}}\n"}, "spec.networks[1].rfpipe.phy.transmitPower", "above 0W"},

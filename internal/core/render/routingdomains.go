@@ -15,10 +15,12 @@ import (
 
 const (
 	defaultTC = 5 * time.Second
-	// tcIntervals is how many intervals a TC holds by default, and maxTCValidity the longest time.
-	tcIntervals   = 3
-	maxTCValidity = 24 * time.Hour
+	// tcIntervals is how many intervals a TC holds by default.
+	tcIntervals = 3
 )
+
+// maxTCValidity is the longest time that a TC holds.
+var maxTCValidity = map[v1alpha1.RoutingProtocol]time.Duration{v1alpha1.RoutingOLSRv1: 3968 * time.Second, v1alpha1.RoutingOLSRv2: 24 * time.Hour}
 
 func networkIndex(spec *v1alpha1.ExperimentSpec, name string) int {
 	return slices.IndexFunc(spec.Networks, func(n v1alpha1.Network) bool { return n.Name == name })
@@ -53,7 +55,7 @@ func domainRouting(t *topology.Topology, spec *v1alpha1.ExperimentSpec, network 
 		return routing
 	}
 	routing = routing.DeepCopy()
-	routing.TCValidity = ptr.To(v1alpha1.Duration(min(tcIntervals*longest, maxTCValidity).String()))
+	routing.TCValidity = ptr.To(v1alpha1.Duration(min(tcIntervals*longest, maxTCValidity[routing.Protocol]).String()))
 	return routing
 }
 

@@ -3,6 +3,7 @@ package render
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/utils/ptr"
 
@@ -46,6 +47,15 @@ func TestTCsHoldUntilTheSlowestNetworkOfTheDomainCarriesTheNext(t *testing.T) {
 	spec.Networks[0].Routing.TCValidity = ptr.To[v1alpha1.Duration]("45s")
 	if got := *domainRouting(expanded, spec, spec.Networks[0]).TCValidity; got != "45s" {
 		t.Errorf("a tcValidity of 45s became %s", got)
+	}
+	expanded, spec = hybrid(t, func(s *v1alpha1.ExperimentSpec) {
+		for i := range s.Networks {
+			s.Networks[i].Routing.Protocol = v1alpha1.RoutingOLSRv1
+		}
+		s.Networks[2].Routing.TC = ptr.To[v1alpha1.Duration]("1h")
+	})
+	if got := *domainRouting(expanded, spec, spec.Networks[0]).TCValidity; got.Std() != 3968*time.Second {
+		t.Errorf("with OLSRv1 tcValidity is %s; want 1h6m8s, as its messages can say no more", got)
 	}
 	expanded, spec = hybrid(t, func(s *v1alpha1.ExperimentSpec) { s.Networks[2].Routing.Protocol = v1alpha1.RoutingBabel })
 	if got := domainRouting(expanded, spec, spec.Networks[1]).TCValidity; got != nil {

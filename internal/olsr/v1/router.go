@@ -33,6 +33,11 @@ func New(c olsr.Config, send olsr.Send) (olsr.Router, error) {
 	case len(c.Topologies) > 0:
 		return nil, fmt.Errorf("topologies: OLSRv1 has one only")
 	}
+	for _, i := range c.Interfaces {
+		if longest := max(i.HelloValidity, i.TCValidity); longest > timeOf(0xff) {
+			return nil, fmt.Errorf("helloValidity, tcValidity: messages of OLSRv1 hold for %v at most, not for %v", timeOf(0xff), longest)
+		}
+	}
 	r := &router{
 		c: c, send: send, random: rand.New(rand.NewSource(c.Seed)), origin: c.Interfaces[0].Address, own: map[netip.Addr]bool{},
 		tables: tables{
