@@ -61,7 +61,7 @@ func newRunsDelete(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "delete NAME", Short: "Delete archived runs with all their files",
 		Long: "delete shows the archived runs of a name, and with --yes deletes all of them, or those of --uid: records, logs, captures\n" +
-			"and results. Nothing brings them back. Of a run that goes on the experiment must end first. It needs the role vignette-admin.",
+			"and results. Nothing brings them back. A run that goes on must end first. It needs the role vignette-admin.",
 		Example: "  vignette runs delete quickstart\n" +
 			"  vignette runs delete quickstart --yes\n" +
 			"  vignette runs delete quickstart --uid 0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11 --yes",
