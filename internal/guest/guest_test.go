@@ -60,11 +60,13 @@ func TestPeersAreInTheFileOfHostsBesideWhatWasThere(t *testing.T) {
 	hosts := []guestconfig.Host{{Address: "198.18.9.1", Names: []string{"veh-1"}}, {Address: "198.18.9.2", Names: []string{"hq", "veh-2"}}}
 	const ours = "# vignette: begin\n198.18.9.1 veh-1\n198.18.9.2 hq veh-2\n# vignette: end\n"
 	for name, c := range map[string]struct{ before, want string }{
-		"nothing":                 {"", "127.0.0.1 localhost\n::1 localhost\n" + ours},
-		"what others wrote":       {"127.0.0.1 localhost\n10.0.0.9 mirror # of Debian", "127.0.0.1 localhost\n10.0.0.9 mirror # of Debian\n" + ours},
-		"another boot's":          {"127.0.0.1 localhost\n# vignette: begin\n1.2.3.4 old\n# vignette: end\n::1 ip6\n", "127.0.0.1 localhost\n::1 ip6\n" + ours},
-		"its own name by Debian":  {"127.0.0.1 localhost\n127.0.1.1\tveh-1\n", "127.0.0.1 localhost\n" + ours},
-		"its own name among more": {"127.0.0.1 localhost veh-1\n", "127.0.0.1 localhost veh-1\n" + ours},
+		"nothing":                    {"", "127.0.0.1 localhost\n::1 localhost\n" + ours},
+		"what others wrote":          {"127.0.0.1 localhost\n10.0.0.9 mirror # of Debian", "127.0.0.1 localhost\n10.0.0.9 mirror # of Debian\n" + ours},
+		"another boot's":             {"127.0.0.1 localhost\n# vignette: begin\n1.2.3.4 old\n# vignette: end\n::1 ip6\n", "127.0.0.1 localhost\n::1 ip6\n" + ours},
+		"its own name by Debian":     {"127.0.0.1 localhost\n127.0.1.1\tveh-1\n", "127.0.0.1 localhost\n" + ours},
+		"its own name by cloud-init": {"127.0.1.1 veh-1.localdomain veh-1\n127.0.0.1 localhost\n127.0.1.1 veh-1 veh-1\n", "127.0.0.1 localhost\n" + ours},
+		"another's of its beginning": {"127.0.0.1 localhost\n127.0.1.1 veh-10 veh-1x.lan\n", "127.0.0.1 localhost\n127.0.1.1 veh-10 veh-1x.lan\n" + ours},
+		"its own name among more":    {"127.0.0.1 localhost veh-1\n", "127.0.0.1 localhost veh-1\n" + ours},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hostsWith(c.before, hosts, "veh-1")

@@ -3,6 +3,7 @@ package guest
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -28,14 +29,15 @@ func nameHost(c guestconfig.Config, hostnameFile, hostsFile string) error {
 	return replaceFile(hostsFile, []byte(hostsWith(string(before), c.Hosts, c.Node)), 0o644)
 }
 
-// hostsWith keeps the lines that were there, except those with only the node's name, such as Debian's 127.0.1.1: the name stands for
-// the node's radio address, as for its peers.
+// hostsWith keeps the lines that were there, except those with only the node's name, such as Debian's or cloud-init's 127.0.1.1: the
+// name stands for the node's radio address, as for its peers.
 func hostsWith(before string, hosts []guestconfig.Host, node string) string {
 	var b strings.Builder
 	if !strings.Contains(before, "localhost") {
 		b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	}
 	ours := false
+	isOther := func(name string) bool { return name != node && !strings.HasPrefix(name, node+".") }
 	for line := range strings.Lines(before) {
 		fields := strings.Fields(strings.SplitN(line, "#", 2)[0])
 		switch {
@@ -43,7 +45,7 @@ func hostsWith(before string, hosts []guestconfig.Host, node string) string {
 			ours = true
 		case strings.TrimSpace(line) == hostsEnd:
 			ours = false
-		case !ours && !(len(fields) == 2 && fields[1] == node):
+		case !ours && (len(fields) < 2 || slices.ContainsFunc(fields[1:], isOther)):
 			b.WriteString(strings.TrimRight(line, "\n") + "\n")
 		}
 	}
