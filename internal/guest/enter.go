@@ -72,7 +72,7 @@ func (s appSpec) mountRoot() error {
 	if err := unix.Mount("root", s.Root, "tmpfs", unix.MS_NODEV, "mode=755"); err != nil {
 		return fmt.Errorf("mount a root: %w", err)
 	}
-	steps := []func() error{s.mirrorRoot, s.mountTools, s.mountFolders, s.addFiles}
+	steps := []func() error{s.mirrorRoot, s.mountTools, s.mountFolders}
 	for _, step := range steps {
 		if err := step(); err != nil {
 			return err
@@ -81,7 +81,11 @@ func (s appSpec) mountRoot() error {
 	if err := unix.Mount("proc", s.inRoot("proc"), "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
-	return enterRoot(s.Root)
+	if err := enterRoot(s.Root); err != nil {
+		return err
+	}
+	s.Root = "/" // only now absolute links of the machine lead to what the app sees
+	return s.addFiles()
 }
 
 func (s appSpec) inRoot(parts ...string) string {

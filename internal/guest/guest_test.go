@@ -358,6 +358,28 @@ say $VIGNETTE_AGENT
 	}
 }
 
+func TestAFileOfAnAppMayLieBehindALinkOfTheMachine(t *testing.T) {
+	needRoot(t)
+	folder, err := os.MkdirTemp("/srv", "vignette-test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	link := folder + "/link" // absolute, as Debian's /var/run
+	if err := errors.Join(os.Mkdir(folder+"/place", 0o755), os.Chmod(folder, 0o755), os.Symlink(folder+"/place", link)); err != nil {
+		t.Fatal(err)
+	}
+	g := guestWith(t, t.TempDir(), map[string]string{"config/token": "secret", "tools/agent": "#!/bin/sh\necho agent: has $(cat " + link + "/config) >&2\n"})
+	command, output, err := g.start(guestconfig.App{Agent: agentconfig.Config{App: "bft", Node: "veh-1"}, Files: []guestconfig.File{{Path: link + "/config", Content: []byte("given")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, _ := io.ReadAll(output)
+	if err := command.Wait(); err != nil || string(text) != "agent: has given\n" {
+		t.Errorf("%v: the app saw %q; want its file's content", err, text)
+	}
+}
+
 func TestAnAppHasTheRightToRawSocketsOnlyIfItIsGivenIt(t *testing.T) {
 	needRoot(t)
 	const script = "#!/bin/sh\nsh -c 'echo agent: user $(id -u) $(grep CapPrm /proc/self/status) $(grep CapEff /proc/self/status) $(grep CapBnd /proc/self/status)' >&2\n"
