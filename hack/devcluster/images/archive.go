@@ -161,6 +161,24 @@ func parseIdentity(r io.Reader, path string) (Identity, error) {
 	if len(manifests[0].RepoTags) == 0 {
 		return Identity{}, fmt.Errorf("%s: the image has no name", path)
 	}
-	config := strings.TrimSuffix(filepath.Base(manifests[0].Config), ".json")
-	return Identity{Names: manifests[0].RepoTags, ID: config}, nil
+	identity := Identity{ID: strings.TrimSuffix(filepath.Base(manifests[0].Config), ".json")}
+	for _, name := range manifests[0].RepoTags {
+		identity.Names = append(identity.Names, fullName(name))
+	}
+	return identity, nil
+}
+
+// fullName of an image, as containerd and the kubelet complete Docker's short names.
+func fullName(name string) string {
+	registry, _, inFolder := strings.Cut(name, "/")
+	switch {
+	case !inFolder:
+		name = "docker.io/library/" + name
+	case registry != "localhost" && !strings.ContainsAny(registry, ".:"):
+		name = "docker.io/" + name
+	}
+	if !strings.ContainsAny(name[strings.LastIndexByte(name, '/'):], ":@") {
+		name += ":latest"
+	}
+	return name
 }

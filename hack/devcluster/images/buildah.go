@@ -86,7 +86,7 @@ func Find(ctx context.Context, name string) (Built, error) {
 	for _, s := range []storage{ownStorage(), machineStorage()} {
 		id, err := s.find(ctx, name)
 		if err == nil {
-			return Built{Identity{Names: []string{name}, ID: id}, s}, nil
+			return Built{Identity{Names: []string{fullName(name)}, ID: id}, s}, nil
 		}
 		problem = err
 	}

@@ -71,6 +71,27 @@ func TestAnArchiveIsTheSameEachTimeAndSaysWhatItHolds(t *testing.T) {
 	}
 }
 
+func TestShortNamesAreThoseThatContainerdGivesThem(t *testing.T) {
+	for name, want := range map[string]string{
+		"router:3":                    "docker.io/library/router:3",
+		"lab/router:3":                "docker.io/lab/router:3",
+		"lab/router":                  "docker.io/lab/router:latest",
+		"localhost/lab/router:3":      "localhost/lab/router:3",
+		"localhost:5000/router":       "localhost:5000/router:latest",
+		"registry.example/a/b:1.2":    "registry.example/a/b:1.2",
+		"registry.example/a@sha256:1": "registry.example/a@sha256:1",
+	} {
+		dir := t.TempDir()
+		program, archive := filepath.Join(dir, "program"), filepath.Join(dir, "a.tar")
+		if err := errors.Join(os.WriteFile(program, []byte("x"), 0o755), Archive{Name: name, Program: program}.Write(archive)); err != nil {
+			t.Fatal(err)
+		}
+		if identity, err := ReadIdentity(archive); err != nil || !reflect.DeepEqual(identity.Names, []string{want}) {
+			t.Errorf("%s: %+v, error %v; want %s", name, identity, err, want)
+		}
+	}
+}
+
 func FuzzReadIdentity(f *testing.F) {
 	f.Add([]byte("not an archive"))
 	for _, manifest := range []string{`[]`, `[{}]`, `[{"Config":"a.json","RepoTags":["b:1"]}]`} {
