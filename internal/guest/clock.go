@@ -138,7 +138,7 @@ func (k *clockKeeper) correct(ctx context.Context) error {
 	if err := replaceFile(k.file, text, 0o644); err != nil {
 		return err
 	}
-	if m.offset.Abs() > stepThreshold {
+	if m.offset.Abs() > max(stepThreshold, m.uncertainty) { // within the uncertainty the clock may be right
 		k.log.Warn("the clock is off by too much to slew and is stepped", "by", (-m.offset).String())
 		return k.adjust.step(-m.offset)
 	}

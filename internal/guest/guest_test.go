@@ -201,6 +201,18 @@ func TestAClockIsSetOnceAndSlewedAfterwards(t *testing.T) {
 	}
 }
 
+func TestAClockThatMayBeRightIsNotStepped(t *testing.T) {
+	p := &fakeClockServer{there: []time.Duration{600 * time.Millisecond}, thine: []time.Duration{0}} // on a busy host
+	k := keeperOf(t, p)
+	if err := k.correct(t.Context()); err != nil || len(p.stepped) > 0 || len(p.slewed) != 1 {
+		t.Errorf("a right clock, 0.3 s off within 0.3 s as measured: stepped by %v, slewed by %v, %v; want a slew", p.stepped, p.slewed, err)
+	}
+	p.behind = 2e9
+	if err := k.correct(t.Context()); err != nil || len(p.stepped) != 1 {
+		t.Errorf("2 s off: stepped by %v, %v; want a step", p.stepped, err)
+	}
+}
+
 func TestNetworksOfOneProtocolAreOneRouter(t *testing.T) {
 	olsr := func(hello string) *v1alpha1.Routing {
 		d := v1alpha1.Duration(hello)
