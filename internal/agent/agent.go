@@ -168,7 +168,8 @@ func (a *Agent) newInstance(number int, spec agentconfig.Instance, stdout, stder
 		if err != nil {
 			return nil, err
 		}
-		in.splitter = a.newSplitter(spec.Name, messagelog.NewBacklog(messages, maxWaitingMessages), in.stdout)
+		in.messages = messagelog.NewBacklog(messages, maxWaitingMessages)
+		in.splitter = a.newSplitter(spec.Name, in.messages, in.stdout)
 	}
 	return in, nil
 }
@@ -258,6 +259,7 @@ func (a *Agent) Run(ctx context.Context, signals <-chan os.Signal) (exitCode int
 	<-locatingDone
 	a.reportCPU(before, readCPU(a.cgroupDir))
 	a.events.add(runapi.AgentEvent{Event: eventFinished, Message: a.schedule.notExecuted()})
+	a.flushLogs()
 	stopShipping()
 	<-shippingDone
 	stopReporting()
@@ -394,7 +396,7 @@ func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 	reported := false
 	clock.Every(ctx, checkPeriod, func() {
 		disk.check(clock.Realtime())
-		_ = a.events.file.Flush() // what still waits follows with the next event
+		a.flushLogs()
 		if size := spoolBytes(a.logDir); size > a.spoolLimit() && !reported {
 			reported = true
 			a.budget.bytesLeft.Store(0) // the rest is for message logs
@@ -402,6 +404,16 @@ func (a *Agent) shipAndWatchSpool(ctx context.Context) {
 				Message: fmt.Sprintf("logs that wait for the archive take %d bytes, the limit is %d: output is no longer spooled, message logs still are", size, a.spoolLimit())})
 		}
 	})
+}
+
+// flushLogs writes what waited for room on the disk.
+func (a *Agent) flushLogs() {
+	_ = a.events.file.Flush() // what still waits is written with the next event, or by the next call
+	for _, in := range a.instances {
+		if in.messages != nil {
+			_ = in.messages.Flush()
+		}
+	}
 }
 
 // awaitEnd waits for the plan's finish (true), or for a signal or ctx (false). Other signals are passed to the app.

@@ -115,6 +115,34 @@ func TestLossesOfAFullDiskAreWithinTheNamedGap(t *testing.T) {
 	}
 }
 
+func TestMessagesThatWaitedForAFullDiskNeedNoLaterOnes(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := newFakeServer(t)
+	n := newNode(t, s, fmt.Sprintf(`say() { for i in $(seq $1 $2); do echo "{\"ts\":$(date +%%s%%N),\"status\":\"sent\",\"id\":\"$i\"}"; done; }
+say 1 1; until [ -e %[1]s/full ]; do sleep 0.02; done; say 2 200; touch %[1]s/said; exec sleep 60`, dir))
+	n.config.MessagesOnStdout = true
+	n.smallDisk()
+	n.run()
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	waitFor(t, "the first message", func() bool { return s.log("messages-1.jsonl") != "" })
+	filler := n.fill()
+	if err := os.WriteFile(filepath.Join(dir, "full"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, "the last message", func() bool { _, err := os.Stat(filepath.Join(dir, "said")); return err == nil })
+	time.Sleep(200 * time.Millisecond) // until the agent has read it
+	if err := os.Remove(filler); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(2 * checkPeriod)
+	s.finish()
+	n.waitExit()
+	if got := strings.Count(s.log("messages-1.jsonl"), "\n"); got != 200 {
+		t.Errorf("%d messages are archived; want all 200, of which most waited", got)
+	}
+}
+
 // wantSequence wants every id from 1 on in the log, or a hole within the gap, and counts the missing ids.
 func wantSequence(t *testing.T, log string, gap runapi.AgentGap) (missing int) {
 	t.Helper()

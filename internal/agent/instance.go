@@ -41,8 +41,9 @@ type instance struct {
 	spec   agentconfig.Instance
 	stdout *tee
 	stderr *tee
-	// splitter precedes stdout if message events come on it; else nil.
+	// splitter precedes stdout if message events come on it, and writes them to messages; else both are nil.
 	splitter *splitter
+	messages *messagelog.Backlog
 
 	// held waits for the next start; notHeld is a start whose process could not be held. Only the executor uses them.
 	held    *heldProcess
