@@ -521,6 +521,29 @@ func endThreads(n *node) {
 	}
 }
 
+func TestSIGTERMDoesNotWaitForARestart(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	n := newNode(t, s, `trap "echo asked" TERM; echo begun; while :; do sleep 0.1; done`)
+	n.config.StopGraceSeconds = 60
+	n.run()
+	n.waitPhase(runapi.AgentReady)
+	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
+	s.arm("a2", runapi.VerbStop, 2500*time.Millisecond)
+	s.arm("a3", runapi.VerbStart, 3*time.Second)
+	waitFor(t, "the stop", func() bool { return len(s.event(t, eventStopped)) == 1 })
+	time.Sleep(time.Second) // until the start waits for the app's end
+	asked := time.Now()
+	n.signals <- syscall.SIGTERM
+	n.waitExit()
+	if took := time.Since(asked); took > 4*time.Second {
+		t.Errorf("the agent ended %v after SIGTERM; want less than the pod's 5 s", took)
+	}
+	if got := s.log("stdout-1.log"); got != "begun\nasked\n" {
+		t.Errorf("archived output %q; want that of one process", got)
+	}
+}
+
 func TestSIGTERMWithoutAServerEndsWithin5Seconds(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

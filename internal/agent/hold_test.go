@@ -89,7 +89,7 @@ func TestAHeldProcessRunsNothingUntilItsRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.releaseStart(due)
-	event := in.begin("a1", due, new(time.Duration))
+	event, _ := in.begin(t.Context(), "a1", due, new(time.Duration))
 	p := in.process
 	<-p.done
 	in.halt(syscall.SIGTERM)
@@ -226,7 +226,7 @@ func TestACommandThatCannotBeExecutedIsReportedAtItsTimeByName(t *testing.T) {
 		if in.held != nil {
 			t.Errorf("%s: a process is held; want none", path)
 		}
-		event := in.begin("a1", due, new(time.Duration))
+		event, _ := in.begin(t.Context(), "a1", due, new(time.Duration))
 		<-in.process.done
 		in.halt(syscall.SIGTERM)
 		if got := output(t, a, "stderr"); !strings.Contains(got, "cannot start "+path) || !strings.Contains(got, why) || !strings.Contains(event.Message, why) || in.process.code != 127 {
@@ -243,7 +243,7 @@ func TestAHeldProcessThatIsKilledCountsAsAnAppThatWasKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.releaseStart(due)
-	in.begin("a1", due, new(time.Duration))
+	in.begin(t.Context(), "a1", due, new(time.Duration))
 	p := in.process
 	<-p.done
 	in.halt(syscall.SIGTERM)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -74,20 +75,25 @@ type process struct {
 }
 
 // begin starts the instance's first process, or takes the held one, and returns once it exists. The caller logs the event when
-// all instances have begun. If an earlier process is still ending, begin waits for that; a running instance is left alone.
+// all instances have begun. If an earlier process is still ending, begin waits for that, or for the end of ctx, and then starts
+// none (false); a running instance is left alone.
 // The time that the app's instances take to end is no lateness: begin adds its wait to waited.
-func (in *instance) begin(actionID string, planned time.Time, waited *time.Duration) runapi.AgentEvent {
+func (in *instance) begin(ctx context.Context, actionID string, planned time.Time, waited *time.Duration) (runapi.AgentEvent, bool) {
 	ready := in.takeReleased()
 	in.mu.Lock()
 	previous, running := in.ended, in.active && in.wanted && !in.draining
 	in.mu.Unlock()
 	if running {
-		return runapi.AgentEvent{Event: eventStarted, Instance: in.spec.Name, ActionID: actionID, Message: "was running already"}
+		return runapi.AgentEvent{Event: eventStarted, Instance: in.spec.Name, ActionID: actionID, Message: "was running already"}, true
 	}
 	if previous != nil {
 		asked := time.Now()
 		in.halt(syscall.SIGTERM)
-		<-previous
+		select {
+		case <-previous:
+		case <-ctx.Done():
+			return runapi.AgentEvent{}, false
+		}
 		*waited += time.Since(asked)
 	}
 	in.mu.Lock()
@@ -108,7 +114,7 @@ func (in *instance) begin(actionID string, planned time.Time, waited *time.Durat
 	event.LatenessSeconds = late.Seconds()
 	in.agent.state.noteLateness(late)
 	go in.supervise(in.process)
-	return event
+	return event, true
 }
 
 // adopt makes a held process the instance's, or launches one if there is none; the caller has in.mu.

@@ -66,7 +66,7 @@ func (s *schedule) notExecuted() string {
 	if len(s.pending) == 0 {
 		return ""
 	}
-	return "not executed, as the run ended before their time: " + listIDs(s.pending)
+	return "not executed, as the run ended before: " + listIDs(s.pending)
 }
 
 // listIDs joins the ids of actions, with a limit.
@@ -237,31 +237,39 @@ func (a *Agent) executeAction(ctx context.Context, action runapi.Action, planned
 		a.fail(fmt.Sprintf("action %s is not executed, as it could be repeated: %v", action.ID, err), 0)
 		return
 	}
-	if clock.SleepUntil(ctx, planned) != nil {
-		a.schedule.restore(action) // notExecuted names it
-		return                     // execute ends held processes
-	}
-	if action.Verb == runapi.VerbStart {
+	executed := clock.SleepUntil(ctx, planned) == nil
+	switch {
+	case !executed: // execute ends held processes
+	case action.Verb == runapi.VerbStart:
 		a.releaseStart(planned)
-		a.startInstances(action.ID, planned)
-	} else {
+		executed = a.startInstances(ctx, action.ID, planned)
+	default:
 		a.stopInstances(action.ID, planned)
+	}
+	if !executed {
+		a.schedule.restore(action) // notExecuted names it
+		return
 	}
 	a.updatePhase()
 	a.noteExecuted(action.ID)
 }
 
-// startInstances logs nothing until all have begun, so that nothing delays them.
-func (a *Agent) startInstances(actionID string, planned time.Time) {
+// startInstances logs nothing until all have begun, so that nothing delays them. It returns false if ctx ended before.
+func (a *Agent) startInstances(ctx context.Context, actionID string, planned time.Time) bool {
 	a.haltDraining()
 	var begun []runapi.AgentEvent
 	var waited time.Duration
 	for _, in := range a.instances {
-		begun = append(begun, in.begin(actionID, planned, &waited))
+		event, ok := in.begin(ctx, actionID, planned, &waited)
+		if !ok {
+			break
+		}
+		begun = append(begun, event)
 	}
 	for _, event := range begun {
 		a.events.add(event)
 	}
+	return len(begun) == len(a.instances)
 }
 
 // haltDraining asks all instances that a stop left running to end. A start waits for them one by one.
