@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/wording"
 )
 
@@ -46,6 +47,8 @@ type Cluster struct {
 	Waveforms Fact[int]
 	// Monitored reports whether the chart made PodMonitors.
 	Monitored Fact[bool]
+	// KubeVirt is what runs virtual machines, where its kinds are served.
+	KubeVirt Fact[KubeVirt]
 	// PullSecrets are those with which nodes of experiments pull their images.
 	PullSecrets Fact[PullSecrets]
 }
@@ -54,6 +57,14 @@ type Cluster struct {
 type PullSecrets struct {
 	// Account lists those of the account default. Absent are Secrets of the platform's that are not in the namespace.
 	Account, Absent []string
+}
+
+// KubeVirt of the cluster.
+type KubeVirt struct {
+	// Phase of its object; empty if there is none.
+	Phase string
+	// Binding reports whether it knows the binding of the platform's radios.
+	Binding bool
 }
 
 // Host of the cluster.
@@ -465,8 +476,18 @@ func (c Cluster) monitoring() Check {
 
 func (c Cluster) machines() Check {
 	k := check("virtual machines", false)
-	if !c.Kinds["VirtualMachineInstance.kubevirt.io"] {
+	const guide = installGuide + "#virtual-machines"
+	switch found := c.KubeVirt.Value; {
+	case !c.Kinds["VirtualMachineInstance.kubevirt.io"]:
 		return k.ok("no KubeVirt: nodes are pods only")
+	case c.KubeVirt.IsUnknown():
+		return k.unknown(c.KubeVirt.Why)
+	case found.Phase == "":
+		return k.missing("KubeVirt's kinds are there, it is not", "make the object that has its operator deploy it: "+guide)
+	case found.Phase != "Deployed":
+		return k.missing("KubeVirt is "+found.Phase, "kubectl get pods -A -l kubevirt.io; until it is Deployed no machine starts")
+	case !found.Binding:
+		return k.missing("KubeVirt has no network binding "+render.RadioBinding, "no machine with a radio starts: add it to the KubeVirt object: "+guide)
 	}
 	return k.ok("by KubeVirt")
 }

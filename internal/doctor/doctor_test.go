@@ -31,6 +31,7 @@ func sound() Cluster {
 		Template: known(true), Archive: known(""), Storage: known(Storage{Claim: "Bound"}), PodSecurity: known("privileged"),
 		Rights: known(map[string]bool{}), Clocks: known(map[string]time.Duration{"h1": 300 * time.Millisecond, "h2": -200 * time.Millisecond}),
 		PluginProblems: known([]string{}), Waveforms: known(12), Monitored: known(true), PullSecrets: known(PullSecrets{Account: []string{"registry"}}),
+		KubeVirt: known(KubeVirt{Phase: "Deployed", Binding: true}),
 	}
 	for name, own := range ownDefinitions() {
 		c.Kinds[own.Spec.Names.Kind+".vignette.dev"] = true
@@ -112,6 +113,9 @@ func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 		"no right to capture":     {func(c *Cluster) { c.Rights.Value["capture frames"] = false }, "right: capture frames", Warning, false, "team-nor", "vignette capture"},
 		"no metrics":              {func(c *Cluster) { delete(c.Kinds, "NodeMetrics.metrics.k8s.io") }, "metrics API", Warning, false, "not served", "metrics-server"},
 		"no Prometheus":           {func(c *Cluster) { delete(c.Kinds, "PodMonitor.monitoring.coreos.com") }, "live results", Warning, false, "no Prometheus", "monitoring.prometheus.enabled"},
+		"KubeVirt without radios": {func(c *Cluster) { c.KubeVirt.Value.Binding = false }, "virtual machines", Warning, false, "no network binding vignette-radio", "install.md#virtual-machines"},
+		"KubeVirt on its way":     {func(c *Cluster) { c.KubeVirt.Value.Phase = "Deploying" }, "virtual machines", Warning, false, "KubeVirt is Deploying", "kubectl get pods"},
+		"KubeVirt's kinds alone":  {func(c *Cluster) { c.KubeVirt = known(KubeVirt{}) }, "virtual machines", Warning, false, "it is not", "install.md#virtual-machines"},
 		"no PodMonitors":          {func(c *Cluster) { c.Monitored = known(false) }, "live results", Warning, false, "PodMonitors of the platform are not", "helm upgrade again"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,11 +139,12 @@ func TestUnreadableFactsAreUnknownAndFailNothing(t *testing.T) {
 	c.Hosts, c.Definitions, c.Parts, c.Template = unknown[[]Host](no), unknown[map[string]Definition](no), unknown[map[string]Part](no), unknown[bool](no)
 	c.Archive, c.Storage, c.PodSecurity, c.Rights = unknown[string](no), unknown[Storage](no), unknown[string](no), unknown[map[string]bool](no)
 	c.Clocks, c.PluginProblems, c.Waveforms, c.Monitored = unknown[map[string]time.Duration](no), unknown[[]string](no), unknown[int](no), unknown[bool](no)
+	c.KubeVirt = unknown[KubeVirt](no)
 	r := CheckCluster(c)
 	if !r.OK {
 		t.Error("the report fails by what is not known")
 	}
-	for _, name := range []string{"hosts", "kernels", "CNI folder", "operator", "radiod", "versions", "archive's API", "storage", "Pod Security", "clocks", "waveforms", "live results", "right: run experiments"} {
+	for _, name := range []string{"hosts", "kernels", "CNI folder", "operator", "radiod", "versions", "archive's API", "storage", "Pod Security", "clocks", "waveforms", "live results", "virtual machines", "right: run experiments"} {
 		if got := checkOf(t, r, name); got.State != Unknown || got.Found != no {
 			t.Errorf("%+v; want it unknown", got)
 		}

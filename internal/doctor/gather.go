@@ -29,6 +29,7 @@ import (
 
 	"vignette.dev/vignette/crds"
 	"vignette.dev/vignette/internal/core/queue"
+	"vignette.dev/vignette/internal/core/render"
 )
 
 // ownDefinitions are this program's, by name.
@@ -81,6 +82,7 @@ func Gather(ctx context.Context, config *rest.Config, namespace, platform, progr
 	c.Storage = g.storage(ctx, cmp.Or(c.Parts.Value[Server].Claim, ownClaim))
 	c.PodSecurity, c.Rights, c.Clocks = g.podSecurity(ctx), g.rights(ctx), g.clocks(ctx)
 	c.PluginProblems, c.Waveforms, c.Monitored = g.pluginProblems(ctx), g.waveforms(ctx), g.monitored(ctx)
+	c.KubeVirt = g.kubeVirt(ctx)
 	c.PullSecrets = g.pullSecrets(ctx, c.Parts.Value[Operator].PullSecrets)
 	return c
 }
@@ -439,6 +441,21 @@ func (g *gatherer) monitored(ctx context.Context) Fact[bool] {
 		return unknown[bool](reasonOf(err))
 	}
 	return known(err == nil)
+}
+
+func (g *gatherer) kubeVirt(ctx context.Context) Fact[KubeVirt] {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(schema.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "KubeVirtList"})
+	if err := g.kube.List(ctx, list); err != nil {
+		return unknown[KubeVirt](reasonOf(err))
+	}
+	found := KubeVirt{}
+	for _, object := range list.Items { // a cluster has at most one
+		found.Phase, _, _ = unstructured.NestedString(object.Object, "status", "phase")
+		found.Phase = cmp.Or(found.Phase, "not deployed yet")
+		_, found.Binding, _ = unstructured.NestedMap(object.Object, "spec", "configuration", "network", "binding", render.RadioBinding)
+	}
+	return known(found)
 }
 
 func (g *gatherer) waveforms(ctx context.Context) Fact[int] {

@@ -38,6 +38,19 @@ func TestAPluginThatWasMissingBeforeItsRadiodWasReadyIsNoProblem(t *testing.T) {
 	}
 }
 
+func TestKubeVirtIsKnownByItsObject(t *testing.T) {
+	object := func(binding string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": map[string]any{"namespace": "kubevirt", "name": "kubevirt"},
+			"spec":   map[string]any{"configuration": map[string]any{"network": map[string]any{"binding": map[string]any{binding: map[string]any{"domainAttachmentType": "tap"}}}}},
+			"status": map[string]any{"phase": "Deployed"}}}
+	}
+	for binding, known := range map[string]bool{"vignette-radio": true, "passt": false} {
+		if got := gathererOf(object(binding)).kubeVirt(t.Context()); got.IsUnknown() || got.Value != (KubeVirt{"Deployed", known}) {
+			t.Errorf("%+v with the binding %s", got, binding)
+		}
+	}
+}
+
 func TestThePlatformIsMonitoredWhereItsPodMonitorIs(t *testing.T) {
 	monitor := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "monitoring.coreos.com/v1", "kind": "PodMonitor",
 		"metadata": map[string]any{"namespace": "vignette-system", "name": "vignette-radiod"}}}

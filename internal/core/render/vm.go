@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// radioBinding is the network binding plugin of the platform's radio in the KubeVirt object. It attaches the guest to the
+	// RadioBinding is the network binding plugin of the platform's radio in the KubeVirt object. It attaches the guest to the
 	// TAP of the CNI plugin.
-	radioBinding = "vignette-radio"
+	RadioBinding = "vignette-radio"
 	// managementInterface is KubeVirt's name of the pod's network. No network of an experiment may have it.
 	managementInterface = "default"
 	// managementMAC is that of every guest's management interface, which is on no shared network.
@@ -156,7 +156,7 @@ func addInterfaces(vm *kubevirtv1.VirtualMachineInstance, e *v1alpha1.Experiment
 	}}
 	networks := []kubevirtv1.Network{{Name: managementInterface, NetworkSource: kubevirtv1.NetworkSource{Pod: &kubevirtv1.PodNetwork{}}}}
 	for _, a := range node.Attachments {
-		interfaces = append(interfaces, kubevirtv1.Interface{Name: a.Network, MacAddress: a.MAC, Binding: &kubevirtv1.PluginBinding{Name: radioBinding}})
+		interfaces = append(interfaces, kubevirtv1.Interface{Name: a.Network, MacAddress: a.MAC, Binding: &kubevirtv1.PluginBinding{Name: RadioBinding}})
 		networks = append(networks, kubevirtv1.Network{Name: a.Network, NetworkSource: kubevirtv1.NetworkSource{
 			Multus: &kubevirtv1.MultusNetwork{NetworkName: NetworkName(e.Name, a.Network)},
 		}})
