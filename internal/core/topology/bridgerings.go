@@ -23,9 +23,9 @@ type bridgeDirection struct {
 // checkBridgeRings refuses bridges that return a message to its broker, where it would circulate for ever. References must
 // be valid.
 func (t references) checkBridgeRings(spec *v1alpha1.ExperimentSpec) field.ErrorList {
-	walk := ringSearch{all: t.bridgeDirections(spec), next: map[string][]int{}, done: map[searchStep]bool{}}
+	walk := ringSearch{all: t.bridgeDirections(spec), next: map[string][]sameFilter{}, done: map[searchStep]bool{}}
 	for i, p := range walk.all {
-		walk.next[p.from] = append(walk.next[p.from], i)
+		walk.add(i, p)
 	}
 	for i, p := range walk.all {
 		filter := p.strip + p.filter
@@ -93,9 +93,25 @@ const (
 // ringSearch searches paths over bridges, of which each differs from the one before.
 type ringSearch struct {
 	all  []bridgeDirection
-	next map[string][]int // directions by the broker where they begin
+	next map[string][]sameFilter // by the broker where they begin
 	done map[searchStep]bool
 	path []searchStep
+}
+
+// sameFilter are directions for the same topics, which many nodes may have: their filter is compared once.
+type sameFilter struct {
+	filter     string
+	directions []int
+}
+
+func (w *ringSearch) add(i int, p bridgeDirection) {
+	filter, next := p.strip+p.filter, w.next[p.from]
+	at := slices.IndexFunc(next, func(o sameFilter) bool { return o.filter == filter })
+	if at < 0 {
+		at, next = len(next), append(next, sameFilter{filter: filter})
+	}
+	next[at].directions = append(next[at].directions, i)
+	w.next[p.from] = next
 }
 
 // findRing returns directions that lead from a broker back to it, nil if none begins with the step.
@@ -113,13 +129,17 @@ func (w *ringSearch) findRing(s searchStep) []bridgeDirection {
 		return nil
 	}
 	w.path = append(w.path, s)
-	for _, i := range w.next[p.to] {
-		n, after := &w.all[i], searchStep{i, p.add + bare}
-		if n.bridge == p.bridge || !covers(n.strip+n.filter, after.topics) {
+	for _, same := range w.next[p.to] {
+		if !covers(same.filter, p.add+bare) {
 			continue
 		}
-		if ring := w.findRing(after); ring != nil {
-			return ring
+		for _, i := range same.directions {
+			if w.all[i].bridge == p.bridge {
+				continue
+			}
+			if ring := w.findRing(searchStep{i, p.add + bare}); ring != nil {
+				return ring
+			}
 		}
 	}
 	w.path, w.done[s] = w.path[:len(w.path)-1], true

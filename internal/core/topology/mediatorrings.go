@@ -47,9 +47,7 @@ func (t references) joinBrokers(joined brokerGroups, node Node, app v1alpha1.App
 		}
 	}
 	if app.VerneMQ != nil && app.VerneMQ.Cluster || app.RabbitMQ != nil && app.RabbitMQ.Cluster {
-		for _, peer := range t.NodesRunning(app.Name) {
-			joined.join(here, brokerName(peer.Name, app.Name))
-		}
+		joined.join(here, brokerName(t.NodesRunning(app.Name)[0].Name, app.Name)) // all members join the first
 	}
 }
 
