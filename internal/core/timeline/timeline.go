@@ -60,7 +60,7 @@ func Compile(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (*Timeline, fi
 			target := runapi.Target{Node: node.Name, App: name}
 			app, _ := t.App(name)
 			if !c.started[target] {
-				c.add(0, runapi.VerbStart, target)
+				c.addEntry(moment{0, runapi.VerbStart}, target)
 			}
 			// Messages of the user's own apps are unknown, but one that the timeline stops counts as a publisher.
 			if !sends(app) && (!app.Own() || c.lastMoment[target].verb != runapi.VerbStop) {
@@ -145,7 +145,8 @@ func (c *compiler) staggeredOffsets(over *v1alpha1.Duration, targets []runapi.Ta
 // addEntry adds an entry's action for a target. A staggered entry may come after one that begins later.
 func (c *compiler) addEntry(m moment, target runapi.Target) {
 	c.add(m.at, m.verb, target)
-	if m.at >= c.lastMoment[target].at {
+	last := c.lastMoment[target]
+	if m.at > last.at || m.at == last.at && last.verb != runapi.VerbStart { // at the same time the start comes last: Actions
 		c.lastMoment[target] = m
 	}
 	c.started[target] = c.started[target] || m.verb == runapi.VerbStart

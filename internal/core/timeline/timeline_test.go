@@ -87,6 +87,12 @@ func TestATimelineBecomesActions(t *testing.T) {
 		"a restart stops first": {
 			[]v1alpha1.TimelineEntry{entry("5s", "bft", ""), entry("9s", "veh-1/bft", "veh-1/bft")},
 			[]string{rest, "5s start veh-1/bft veh-2/bft", "9s stop veh-1/bft", "9s start veh-1/bft", "1m0s stop veh-1/bft veh-2/bft"}},
+		"a stop written after a start at the same time comes first too": {
+			[]v1alpha1.TimelineEntry{entry("5s", "bft", ""), entry("5s", "", "bft")},
+			[]string{rest, "5s stop veh-1/bft veh-2/bft", "5s start veh-1/bft veh-2/bft", "1m0s stop veh-1/bft veh-2/bft"}},
+		"a stop at T0 comes before the start": {
+			[]v1alpha1.TimelineEntry{entry("0s", "", "veh-1/bft")},
+			[]string{"0s stop veh-1/bft", "0s start hq/broker hq/sub veh-1/bft veh-2/bft", "1m0s stop veh-1/bft veh-2/bft"}},
 		"entries in any order, and one target named twice": {
 			[]v1alpha1.TimelineEntry{entry("9s", "", "bft"), entry("5s", "bft veh-2/bft", "")},
 			[]string{rest, "5s start veh-1/bft veh-2/bft", "9s stop veh-1/bft veh-2/bft"}},
