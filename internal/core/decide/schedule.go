@@ -37,7 +37,27 @@ func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
 	if s.StartingDeadline != "" && s.StartingDeadline.Std() == 0 {
 		return nil, fmt.Errorf("spec.schedule.startingDeadline: %s leaves out every round: use a time such as 10m", s.StartingDeadline)
 	}
-	return schedule, nil
+	return everyDay{fields}, nil
+}
+
+// everyDay is a schedule that leaves out no day.
+type everyDay struct{ *cron.SpecSchedule }
+
+// Next is the library's, which east of Greenwich leaves out a whole day if its midnight is skipped in spring.
+func (s everyDay) Next(after time.Time) time.Time {
+	next, local := s.SpecSchedule.Next(after), after.In(s.Location)
+	for day := 1; ; day++ {
+		begins := time.Date(local.Year(), local.Month(), local.Day()+day, 0, 0, 0, 0, s.Location)
+		if !begins.Before(next) {
+			return next
+		}
+		if begins.Hour() != 1 {
+			continue
+		}
+		if found := s.SpecSchedule.Next(begins.Add(-time.Second)); found.Before(next) {
+			return found
+		}
+	}
 }
 
 // lastDue is the last time of a schedule after one time and not after another, zero for none.
