@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"maps"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -163,15 +164,20 @@ func machineSettings(in Input) iter.Seq2[int, v1alpha1.VirtualMachine] {
 }
 
 // reservedPaths must not be files of an app, because they would break the container or the platform's mounts.
-var reservedPaths = map[string]bool{
-	"/tmp": true, "/vignette": true, "/dev": true, "/proc": true, "/sys": true,
-	"/etc/hosts": true, "/etc/hostname": true, "/etc/resolv.conf": true,
+var reservedPaths = map[string]bool{"/tmp": true, "/vignette": true, "/dev": true, "/proc": true, "/sys": true}
+
+// containersFiles are files in each container, and no folders.
+var containersFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"}
+
+// isReserved reports whether the container itself has a path, or cannot have it.
+func isReserved(path string) bool {
+	return reservedPaths[path] || slices.ContainsFunc(containersFiles, func(file string) bool { return path == file || strings.HasPrefix(path, file+"/") })
 }
 
 func checkFiles(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {
 	for i, file := range app.Files {
 		at := path.Child("files").Index(i).Child("path")
-		if reservedPaths[file.Path] {
+		if isReserved(file.Path) {
 			errs = append(errs, field.Invalid(at, file.Path, "is the container's own: give the file another path"))
 		}
 		for _, other := range app.Files {

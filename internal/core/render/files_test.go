@@ -73,6 +73,7 @@ func TestFilesAtReservedPathsAreRefused(t *testing.T) {
 		"anywhere":               {[]v1alpha1.AppFile{file("/etc/a"), file("/etc/ab/c"), file("/tmp/x"), file("/x")}, ""},
 		"in place of a mount":    {[]v1alpha1.AppFile{file("/tmp")}, "spec.apps[5].files[0].path"},
 		"in place of the hosts":  {[]v1alpha1.AppFile{file("/a"), file("/etc/hosts")}, "spec.apps[5].files[1].path"},
+		"below the hosts":        {[]v1alpha1.AppFile{file("/etc/hosts/x")}, "spec.apps[5].files[0].path"},
 		"below another file":     {[]v1alpha1.AppFile{file("/etc/a/b"), file("/etc/a")}, "is in /etc/a, which is a file itself"},
 		"in the kernel's folder": {[]v1alpha1.AppFile{file("/proc")}, "spec.apps[5].files[0].path"},
 	} {

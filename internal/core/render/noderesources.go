@@ -32,8 +32,6 @@ func checkNodeResources(node v1alpha1.Node, path *field.Path) (errs field.ErrorL
 		return nil
 	case node.Runtime == v1alpha1.RuntimeVM:
 		return field.ErrorList{field.Forbidden(path, "a virtual machine has vm.cores and vm.memory: leave out resources")}
-	case len(r.Claims) > 0:
-		errs = append(errs, field.Forbidden(path.Child("claims"), "a node has no claims: leave them out"))
 	}
 	for _, part := range partsOf(r) {
 		for _, name := range slices.Sorted(maps.Keys(part.list)) {

@@ -101,7 +101,7 @@ func TestResourcesThatNoNodeMayHaveAreRefused(t *testing.T) {
 			field + `.limits: Unsupported value: "ephemeral-storage": supported values: "cpu", "memory"`},
 		"a request above its limit": {corev1.ResourceRequirements{Requests: amounts("cpu", "2"), Limits: amounts("cpu", "1")}, false,
 			field + `.requests.cpu: Invalid value: "2": is above the limit, 1`},
-		"claims": {corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "x"}}}, false, field + ".claims: Forbidden: a node has no claims"},
+		"claims": {corev1.ResourceRequirements{Claims: []corev1.ResourceClaim{{Name: "x"}}}, false, field + ".claims: Forbidden: the platform's pods have no claims"},
 		"a virtual machine": {corev1.ResourceRequirements{Limits: amounts("cpu", "4")}, true,
 			field + ": Forbidden: a virtual machine has vm.cores and vm.memory: leave out resources"},
 	} {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/core/topology"
@@ -136,12 +137,27 @@ func checkResources(r *corev1.ResourceRequirements, path *field.Path) (errs fiel
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Requests)) {
-		request, limit := r.Requests[name], r.Limits[name]
-		if _, limited := r.Limits[name]; limited && request.Cmp(limit) > 0 {
-			errs = append(errs, field.Invalid(path.Child("requests", string(name)), request.String(), fmt.Sprintf("is above the limit, %s", limit.String())))
+		request := r.Requests[name]
+		limit, limited := r.Limits[name]
+		at := path.Child("requests", string(name))
+		switch {
+		case isIndivisible(name) && !limited:
+			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("has no limit: write limits: {%s: %s}, which is the request too", name, request.String())))
+		case isIndivisible(name) && request.Cmp(limit) != 0:
+			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("must be equal to the limit, %s", limit.String())))
+		case limited && request.Cmp(limit) > 0:
+			errs = append(errs, field.Invalid(at, request.String(), fmt.Sprintf("is above the limit, %s", limit.String())))
 		}
 	}
+	if len(r.Claims) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("claims"), "the platform's pods have no claims to name: leave them out"))
+	}
 	return errs
+}
+
+// isIndivisible reports whether Kubernetes gives a resource, such as a graphics card, only as a whole and to one container.
+func isIndivisible(name corev1.ResourceName) bool {
+	return strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) || strings.Contains(string(name), "/") && !strings.Contains(string(name), "kubernetes.io/")
 }
 
 // resourcePart is what is requested, or the limits.
@@ -164,6 +180,10 @@ func wrongAmount(name corev1.ResourceName, q resource.Quantity) string {
 	case name != corev1.ResourceCPU && name != corev1.ResourceMemory && name != corev1.ResourceEphemeralStorage &&
 		!strings.HasPrefix(string(name), corev1.ResourceHugePagesPrefix) && !strings.Contains(string(name), "/"):
 		return "no pod has such a resource: want cpu, memory, ephemeral-storage, or one with its domain, such as nvidia.com/gpu"
+	case len(validation.IsQualifiedName(string(name))) > 0:
+		return "no resource has such a name: want one such as nvidia.com/gpu"
+	case isIndivisible(name) && q.MilliValue()%1000 != 0:
+		return "must be a whole number: such a resource has no parts"
 	}
 	return ""
 }
