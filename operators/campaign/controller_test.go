@@ -552,6 +552,9 @@ func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
 	if run := w.campaign().Status.Runs[0]; run.Phase != "Queued" || !strings.Contains(run.Message, "exceeded quota") {
 		t.Errorf("%+v", run)
 	}
+	if message := w.campaign().Status.Message; !strings.Contains(message, "exceeded quota") {
+		t.Errorf("the campaign's message is %q; want it to say what its runs wait for", message)
+	}
 	writes := len(w.writes)
 	for range 4 {
 		w.reconcile()

@@ -58,6 +58,7 @@ func (s *step) describe() {
 		if counts.Failed > 0 {
 			status.Message += fmt.Sprintf(", %d failed: %s", counts.Failed, s.firstFailure())
 		}
+		status.Message += s.firstWaiting()
 	case !s.isRoundFinished():
 		status.Phase, status.Message = v1alpha1.CampaignReporting, "the runs are being compared"
 	case s.spec.Schedule != nil:
@@ -70,6 +71,16 @@ func (s *step) describe() {
 		status.Phase, status.Message = status.Rounds[0].Phase, status.Rounds[0].Message
 	}
 	status.Message = wording.Shorten(status.Message, 1000)
+}
+
+// firstWaiting is why the first started run without an experiment has none, such as a quota; empty otherwise.
+func (s *step) firstWaiting() string {
+	for i := range s.status.Runs {
+		if run := &s.status.Runs[i]; IsActive(run) && run.UID == "" && run.Message != "" {
+			return "; " + run.Name + ": " + run.Message
+		}
+	}
+	return ""
 }
 
 // estimate sets the expected end of the round, but only if the status has changed otherwise, so that time alone causes no
