@@ -218,7 +218,7 @@ func (s setter) indexOf(list []any, schema *Schema, i int) (int, error) {
 		return at, nil
 	}
 	at, err := strconv.Atoi(s.path[i].Name)
-	if err != nil || at < 0 || at > len(list) {
+	if err != nil || at < 0 || at > len(list) || strconv.Itoa(at) != s.path[i].Name { // 00 would be another path to the element of 0
 		return 0, s.fail(i, "the elements have no names: use an index from 0 to %d", max(0, len(list)-1))
 	}
 	return at, nil

@@ -71,6 +71,7 @@ func TestAnInvalidPathIsRefusedWithASuggestion(t *testing.T) {
 		"apps[xyz].publisher":       "apps[xyz]: there is no such element: use one of hub, bft",
 		"networks.link":             "networks: is a list: name one of its elements in brackets, such as networks[wan]",
 		"timeline[3].at":            "timeline[3]: the elements have no names: use an index from 0 to 0",
+		"timeline[00].at":           "timeline[00]: the elements have no names: use an index from 0 to 0",
 		"timeline[1].at":            "timeline[1]: there is no such element: did you mean 0?",
 		"duration[0]":               "duration: is no list, so it has no element 0",
 		"duration.x":                "duration: has no fields",
