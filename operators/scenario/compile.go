@@ -20,6 +20,7 @@ import (
 	runs "vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/compile"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -44,8 +45,8 @@ type fullError struct {
 }
 
 func (f *fullError) Error() string {
-	return fmt.Sprintf("the archive has no room for the %d bytes of the compiled scenario: delete Scenarios and runs with scenarios that nobody needs, "+
-		"or ask the administrator for a larger volume or server.scenarioQuota, of which a namespace has half", f.bytes)
+	return fmt.Sprintf("the archive has no room for the %s of the compiled scenario: delete Scenarios and runs with scenarios that nobody needs, "+
+		"or ask the administrator for a larger volume or server.scenarioQuota, of which a namespace has half", wording.Bytes(f.bytes))
 }
 
 // problem is an error in a scenario, with the reason of Ready.

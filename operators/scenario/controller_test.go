@@ -315,7 +315,7 @@ func TestAScenarioIsNotCompiledAgainWhileTheStoreIsFull(t *testing.T) {
 	l := newTestBed(t, eelFrom("run.eel"), configMap(hills))
 	l.store.full = true
 	ready := readyOf(l.settle())
-	if ready.Reason != ReasonStoreFull || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "server.scenarioQuota") {
+	if ready.Reason != ReasonStoreFull || ready.Status != metav1.ConditionFalse || !strings.Contains(ready.Message, "server.scenarioQuota") || !strings.Contains(ready.Message, " KiB of the compiled") {
 		t.Fatalf("Ready %+v; want what would help", ready)
 	}
 	l.isIdle()
