@@ -31,3 +31,13 @@ def test_lines_of_routes_are_no_broken_samples(pair):
         '{"ts":1,"node":"prt","routing":"olsrv2","whole":true,"routes":[{"to":"198.18.9.2/32","network":"wan","hops":1,"metric":1}]}'
     )
     assert not [name for name in gap_names(analyse(pair.write()).results) if name.startswith("log ")]
+
+
+def test_a_clock_that_is_set_back_makes_radios_count_nothing_twice(pair):
+    pair.sample("prt", -1.0, 0, drops={"tapRing": 0})
+    for second in range(1, 71):
+        pair.sample("prt", second - (10.0 if second > 30 else 0.0), 100 * second, drops={"tapRing": second // 20})
+    results = analyse(pair.write()).results
+    assert round(results["networks"][0]["bytesPerSecond"], 6) == round((7000 - 50) / 60, 6)
+    assert (results["verdict"]["networks"][0]["frames"], results["verdict"]["networks"][0]["lost"]) == (70, 3)
+    assert "radio samples of prt on wan" not in gap_names(results)

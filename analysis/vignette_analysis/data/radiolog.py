@@ -176,6 +176,11 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
     )
 
 
+def in_order(samples: pl.DataFrame) -> pl.DataFrame:
+    """Samples in order of time, those of a radio in the order of their lines: a clock that is set back has times twice, and counters go on."""
+    return samples.sort(pl.col("ts").cum_max().over("host", "network", "node"), maintain_order=True)
+
+
 def _special(path: Path) -> list[dict]:
     """Gaps and capture samples of a log. They are few, and their maps by reason fit no schema."""
     found = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ..data.gaps import OUTAGES
-from ..data.radiolog import Outage, RadioLog
+from ..data.radiolog import Outage, RadioLog, in_order
 from ..data.run import Run
 from .hostload import while_running
 
@@ -113,16 +113,18 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
 
 
 def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
-    """Each radio's counts between two samples from T0 to the end of the drain; `since` is the earlier sample's time."""
+    """Each radio's counts between two samples from T0 to the end of the drain, in the times `since` to `ts`."""
     counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, "slotsMissed", "slotsUsed", "framesSent"]
     end = run.window[1] if run.window else samples["ts"].max() or run.t0
-    flat = samples.sort("network", "node", "ts").with_columns(
+    flat = in_order(samples).with_columns(
         *(pl.col("latenessCounts").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_BUCKET_COLUMNS)),
         *(pl.col("drops").struct.field(name) for name in (*_LOSSES, *_OVERFLOWS)),
         counted=pl.col("latenessCounts").is_not_null(),
     )
-    grown = flat.with_columns(*map(_grown, counters), since=pl.col("ts").shift(1).over("network", "node"))
-    return grown.filter(pl.col("since").is_not_null() & (pl.col("ts") > run.t0) & (pl.col("since") < end))
+    grown = flat.with_columns(*map(_grown, counters), before=pl.col("ts").shift(1).over("network", "node")).drop_nulls("before")
+    # A clock that was set back in between has all times from the one to the other.
+    between = grown.with_columns(since=pl.min_horizontal("before", "ts"), ts=pl.max_horizontal("before", "ts"))
+    return between.filter((pl.col("ts") > run.t0) & (pl.col("since") < end))
 
 
 def _grown(counter: str) -> pl.Expr:
