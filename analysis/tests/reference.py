@@ -169,10 +169,10 @@ class Reference:
             other_received, other_processed = set(), set()
             for event in self.of(name, "received") + self.of(name, "processed"):
                 processed = event["status"] == "processed"
-                if event["ts"] > self.end:
-                    self.late += not processed
-                    continue
                 message = self.message_of(event)
+                if event["ts"] > self.end:
+                    self.late += not processed and message is not None and not message.ambiguous
+                    continue
                 delivery = message and not message.ambiguous and rows.get((message.publisher, message.id, name))
                 if delivery:
                     (delivery.processed if processed else delivery.received).append(event["ts"])
@@ -238,7 +238,9 @@ class Reference:
                 sum(reason == "other" for r in own for _, reason in r.failures),
             )
             found |= {(f"requests of {name}", n) for n in numbers if n}
-        late = sum(e["ts"] > self.end for name in self.instances for status in REQUEST_STATUSES for e in self.of(name, status))
+        known = {(m.publisher, m.id) for m in self.messages} | {(name, id) for name, ids in self.never_sent.items() for id in ids}
+        after = [(name, e["id"]) for name in self.instances for status in REQUEST_STATUSES for e in self.of(name, status) if e["ts"] > self.end]
+        late = not known.isdisjoint(after)
         outstanding = sum(r.outcome()[0] == "inFlightAtEnd" for r in requests)
         early = sum(r.outcome()[0] is None and r.outcome()[1] < r.sent for r in requests)
         found |= {("requests in flight", outstanding)} if late or outstanding else set()

@@ -219,6 +219,11 @@ def test_what_is_sent_after_the_drain_does_not_count(pair):
     ]
 
 
+def test_nothing_is_said_to_be_lost_of_what_is_sent_after_the_drain_and_arrives(pair):
+    pair.event("nor/bft", "sent", 60.5, "a").event("prt/picture", "received", 60.6, "a", "/nor/bft").event("nor/bft", "receipt", 60.7, "a")
+    assert analyse(pair.write()).results["gaps"] is None
+
+
 def test_what_is_triggered_before_the_end_of_the_drain_and_sent_after_it_counts_as_never_sent(pair):
     pair.event("nor/bft", "triggered", 59.0, "a").event("nor/bft", "triggered", 59.5, "b").event("nor/bft", "sent", 60.5, "b")
     results = analyse(pair.write()).results

@@ -17,7 +17,7 @@ def match(run: Run, events: pl.DataFrame, messages: pl.DataFrame, planned: Expec
     """
     later = events.lazy().filter(pl.col("status").is_in(["received", "processed"]))
     arrived = later.select("ts", "id", "topic", subscriber="number", processed=pl.col("status") == "processed").collect()
-    arrived = _identified(_in_time(run, arrived, gaps), messages, renamed)
+    arrived = _in_time(run, _identified(arrived, messages, renamed), gaps)
     known = arrived["message"].is_not_null()
     row = np.full(arrived.height, NOBODY, np.int64)
     row[known.to_numpy()] = planned.rows(arrived["message"].drop_nulls().to_numpy(), arrived["subscriber"].filter(known).to_numpy())
@@ -47,9 +47,11 @@ def _in_time(run: Run, arrived: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
     """Events up to the end of the drain. Receivers run a little longer by chance."""
     if run.measure_end is None:
         return arrived
-    late = arrived.filter(pl.col("ts") > run.measure_end)
+    in_time = arrived.filter(pl.col("ts") <= run.measure_end)
+    # Messages that begin after the drain are in no figure, so nothing is lost where they arrive.
+    late = arrived.filter((pl.col("ts") > run.measure_end) & pl.col("message").is_not_null())
     if late.is_empty():
-        return arrived
+        return in_time
     processed = late["processed"].sum()
     also = f"; {processed} were processed after it and do not count as processed" if processed else ""
     gaps.add(
@@ -59,7 +61,7 @@ def _in_time(run: Run, arrived: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
         start=run.since_t0(run.measure_end),
         end=run.since_t0(late["ts"].max()),
     )
-    return arrived.filter(pl.col("ts") <= run.measure_end)
+    return in_time
 
 
 def _identified(arrived: pl.DataFrame, messages: pl.DataFrame, renamed: pl.DataFrame) -> pl.DataFrame:

@@ -52,7 +52,7 @@ def match(run: Run, events: pl.DataFrame, matching: Matching, gaps: Gaps) -> pl.
     found = found.with_columns(pl.col("receipts", "failures", "nameless", "retransmissions").fill_null(0))
     _contradictions(run, found, gaps)
     found = _settled(found)
-    _in_flight(run, found, late, gaps)
+    _in_flight(run, found, late.join(known, left_on=["number", "id"], right_on=["publisher", "id"], how="semi"), gaps)
     _early(run, found, gaps)
     return _addressed(found, matching).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
