@@ -24,7 +24,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, run: Path):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.run, self.put, self.failures, self.damage, self.refused = run, {}, 0, "", ""
+        self.run, self.put, self.failures, self.cut, self.damage, self.refused = run, {}, 0, 0, "", ""
 
     @property
     def url(self) -> str:
@@ -75,6 +75,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if self.server.cut > 0 and self.command == "GET":
+            self.server.cut -= 1
+            body = body[: len(body) // 2]
         self.wfile.write(body)
 
     def log_message(self, *_):
@@ -128,6 +131,19 @@ def test_a_plot_that_the_server_does_not_take_is_a_gap(server, tmp_path):
 def test_a_table_that_the_server_does_not_take_fails_the_analysis(server, tmp_path):
     server.refused = "results/deliveries.csv"
     assert run(server, tmp_path) == 1 and "results/results.json" not in server.put
+
+
+def test_a_connection_that_breaks_within_a_file_is_made_again(server, tmp_path):
+    server.cut = 3
+    (tmp_path / "token").write_text(TOKEN)
+    assert archive.Archive(server.url, "run-1", tmp_path / "token").fetch(tmp_path / "fetched") == {}
+    assert analyse(tmp_path / "fetched").results["messages"]["received"] == 1
+
+
+def test_a_connection_that_breaks_each_time_is_no_damage(server, tmp_path, capsys):
+    server.cut = 100
+    assert run(server, tmp_path) == 1
+    assert "the connection broke 8 times before the end" in capsys.readouterr().err and not server.put
 
 
 def test_a_damaged_log_is_never_analysed(server, tmp_path, capsys):

@@ -2,6 +2,8 @@
 
 import base64
 import hashlib
+import http.client
+import io
 import json
 import shutil
 import time
@@ -9,6 +11,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path, PurePosixPath
+from typing import BinaryIO
 
 from .run import EVENTS_FILE, MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError, is_log
 
@@ -34,8 +37,9 @@ class Archive:
 
         Captures that do not fit are left out: the result maps them to the reason.
         """
-        with self._open("GET", "") as answer:
-            manifest = json.load(answer)
+        with io.BytesIO() as text:
+            self._download("", text)
+            manifest = json.loads(text.getvalue())
         files = [file for file in manifest["files"] or [] if _needed(file["path"])]
         for file in files:
             if not file["path"].startswith(CAPTURES):
@@ -60,13 +64,28 @@ class Archive:
         if not target.resolve().is_relative_to(directory.resolve()):
             raise RunError(f"the server names a file outside of the run: {file['path']!r}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        with self._open("GET", "/" + urllib.parse.quote(file["path"])) as answer, target.open("wb") as out:
-            shutil.copyfileobj(answer, out, 1 << 20)
+        with target.open("wb") as out:
+            self._download("/" + urllib.parse.quote(file["path"]), out)
         if file.get("sha256"):
             with target.open("rb") as stored:
                 digest = hashlib.file_digest(stored, "sha256").hexdigest()
             if digest != file["sha256"]:
                 raise RunError(f"{file['path']}: its SHA-256 is {digest}, the manifest says {file['sha256']}: the archive is damaged")
+
+    def _download(self, path: str, out: BinaryIO) -> None:
+        """Write an answer to out; begin again where the connection breaks within it."""
+        for attempt in range(ATTEMPTS):
+            out.seek(0)
+            out.truncate()
+            try:
+                with self._open("GET", path) as answer:
+                    shutil.copyfileobj(answer, out, 1 << 20)
+                    if not answer.length:
+                        return
+            except (http.client.IncompleteRead, ConnectionError, TimeoutError):
+                pass
+            time.sleep(2**attempt / 2)
+        raise RunError(f"GET {self.base}{path}: the connection broke {ATTEMPTS} times before the end")
 
     def put_result(self, path: Path, name: str) -> None:
         """Upload one file of the results to its path below results/."""
