@@ -37,7 +37,7 @@ def test_radios_that_were_silenced_or_broken_were_interrupted(pair):
         pair.state["incidents"].append({"what": what, "fromSeconds": 5.0, "reason": "of wan"})
     pair.event("nor/bft", "sent", 1.0, "a").event("prt/picture", "received", 1.5, "a")
     analysis = analyse(pair.write())
-    assert "Radios: INTERRUPTED, RadioTrouble 1 times, RadioSilenced 1 times" in text_of(analysis)
+    assert "Radios: INTERRUPTED, RadioTrouble once, RadioSilenced once" in text_of(analysis)
     assert "Radios were interrupted twice" in words.banner(analysis.results).text
 
 
@@ -48,7 +48,7 @@ def test_a_restart_of_radiod_is_a_gap_and_no_lateness(pair):
     assert (found["fromSeconds"], found["toSeconds"]) == (12.0, 12.18) and "node" not in found
     assert "worker killed" in found["reason"] and "7 frames" in found["reason"] and "host-a" in found["reason"]
     assert analysis.results["verdict"]["keptUp"] and analysis.results["verdict"]["late"] is None
-    assert "Radios: INTERRUPTED, radiodRestarted 1 times" in text_of(analysis)
+    assert "Radios: INTERRUPTED, radiodRestarted once; " in text_of(analysis)
 
 
 def test_a_lost_attachment_is_a_gap_of_its_node_that_may_be_open(pair):

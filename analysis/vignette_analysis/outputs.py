@@ -201,7 +201,7 @@ def _sentence(entry: dict) -> str:
 
 def _outage_lines(gaps: list[dict]) -> list[str]:
     counts = {name: sum(gap["what"] == name for gap in gaps) for name in OUTAGES}
-    said = ", ".join(f"{name} {count} times" for name, count in counts.items() if count)
+    said = ", ".join(f"{name} {words.times(count)}" for name, count in counts.items() if count)
     return [f"Radios: INTERRUPTED, {said}; the emulation is judged outside of these gaps only"] if said else []
 
 

@@ -89,11 +89,6 @@ class Lateness:
     # Intervals in which the radio model dropped frames for reasons that lateness adds to.
     overflows: list[Loss] = field(default_factory=list)
 
-    @property
-    def found(self) -> bool:
-        """Report whether anything was late."""
-        return bool(self.intervals or self.losses or any(action.late for action in self.actions))
-
 
 def examine(run: Run, log: RadioLog, found: Lateness) -> None:
     """Add the lateness that radiod logged."""
