@@ -142,7 +142,8 @@ func (r Record) Validate() error {
 	if r.Status.OfMessage() || r.Status.ofInstance() {
 		return nil
 	}
-	return fmt.Errorf("status is %q: want triggered, sent, received or processed", r.Status)
+	return fmt.Errorf("status is %q: want triggered, sent, received or processed; of a request also receipt, retransmitted or failed; "+
+		"of the app itself connected, disconnected, subscribed, refused or period", r.Status)
 }
 
 // Writer appends records. It is safe for use by several goroutines. Each call is one write

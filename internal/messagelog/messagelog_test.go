@@ -161,3 +161,13 @@ func FuzzRead(f *testing.F) {
 		})
 	})
 }
+
+func TestAnUnknownStatusIsToldEveryOneThatThereIs(t *testing.T) {
+	r := Record{TimeNanoseconds: earliest, Instance: "a/b", ID: "1", Status: "recieved"}
+	told := r.Validate()
+	for _, r.Status = range []Status{Triggered, Sent, Received, Processed, Receipt, Retransmitted, Failed, Connected, Disconnected, Subscribed, Refused, Period} {
+		if err := r.Validate(); err != nil || told == nil || !strings.Contains(told.Error(), string(r.Status)) {
+			t.Errorf("%s: %v; and %q does not name it", r.Status, err, told)
+		}
+	}
+}
