@@ -347,6 +347,14 @@ def test_links_count_on_where_radiod_began_anew(pair):
     assert re.search(r"nor \u2192 prt .*130 .*6 .*low SINR 6", text_of(rendered(pair)))
 
 
+def test_a_clock_that_is_set_back_makes_links_hear_nothing_twice(pair):
+    for count in range(1, 31):
+        link = {"node": "nor", "sinrDB": 10, "heard": count}
+        pair.around(count - (10.0 if count > 20 else 0.0), network="wan", receiver="prt", **{"from": [link]})
+    networks, *_ = radios.links(analyse(pair.write())).parts
+    assert networks.rows == [("wan", "1", "30", "0", "0.00", "")]
+
+
 def test_a_busy_network_hides_no_links_of_a_slow_one(pair):
     many = [f"node-{i}" for i in range(radios.MAX_LINKS + 5)]
     for network, heard, missed in (("fast", 90, {"lowSINR": 10}), ("slow", 6, {"halfDuplex": 3, "lowSINR": 1})):

@@ -94,7 +94,9 @@ def read(run: Run, gaps: Gaps) -> Surroundings:
     moved = _merged(pl.concat(positions), _logged(run, gaps))
     tables, said = (pl.concat(parts) for parts in zip(*routes, strict=True))
     hops = _hops(run, tables, said, gaps)
-    return Surroundings(moved, pl.concat(links).sort("ts", maintain_order=True), hops, _histogram(run, tables, hops))
+    # Counters go on where a clock is set back: those of a receiver stay in the order of its lines.
+    counted = pl.concat(links).sort(pl.col("ts").cum_max().over("network", "receiver"), maintain_order=True)
+    return Surroundings(moved, counted, hops, _histogram(run, tables, hops))
 
 
 _LOGGED = {"ts": pl.Int64, "position": pl.List(pl.Float64)}

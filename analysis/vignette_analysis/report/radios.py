@@ -71,7 +71,6 @@ def links(analysis: Analysis) -> Section:
     counts = ("heard", *MISSED)
     found = (
         analysis.links.lazy()
-        .sort("ts")
         .with_columns(_growth(count) for count in counts)
         .group_by(of)
         .agg(
