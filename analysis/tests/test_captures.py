@@ -399,6 +399,18 @@ def test_the_chart_of_layers_has_routing_apart(captured):
     assert [name for _, name in chart.legend] == list(totals)
 
 
+@pytest.mark.parametrize("nodes", [["nor", "prt"], ["nor"]])
+def test_the_second_in_which_the_drain_ended_has_the_rate_of_a_whole_one(captured, nodes):
+    captured.plan["captures"][0]["nodes"] = nodes
+    captured.plan["measureEndNanoseconds"] = 20 * SECOND + SECOND // 2
+    packets = [capturelab.packet(T0 + int(at * SECOND), capturelab.udp("198.18.9.1", 269, bytes(60))) for at in (20.2, 20.8)]
+    capturelab.write(captured.directory / "captures/run/wan/nor.pcapng", *packets)
+    chart, by_protocol = traffic.volume_section(analyse(captured.write())).parts[2:4]
+    frames = 7 if len(nodes) == 2 else 2
+    assert chart.table.rows[-1] == ("routing, all layers", str(102 * frames), "204")
+    assert ("olsrv2", "routing", str(frames), str(102 * frames), charts.number(102 * frames / 21)) in by_protocol.rows
+
+
 def test_what_was_not_captured_is_blank_in_plots(partly):
     from matplotlib.patches import StepPatch
 

@@ -30,7 +30,8 @@ def volume_section(analysis: Analysis) -> Section:
         return Section("volume", "Data volume", parts)
     for key, part in analysis.volume.partition_by("network", as_dict=True, maintain_order=True).items():
         network = str(key[0])
-        known = covered(analysis.results, network, analysis.run.duration_seconds)
+        # The table has whole seconds, also that in which the drain ended.
+        known = covered(analysis.results, network, math.ceil(analysis.run.duration_seconds))
         part = part.filter(pl.col("second").is_between(int(known.start), known.end, closed="left"))
         if part.is_empty():
             parts.append(Text(f"By layer and protocol on {network}: nothing was captured that was {known}."))

@@ -77,7 +77,9 @@ def covered(results: dict, network: str, end: float, start: float = 0.0) -> Cove
     part = entry.get("captured")
     if part is None:
         return Covered("all nodes", start, end, partial=False)
-    return Covered(names(part["nodes"]), max(part["fromSeconds"], 0.0), min(part["toSeconds"], end), partial=True)
+    # Captures that did not end before the drain go on after it.
+    until = end if part["toSeconds"] == results["durationSeconds"] else min(part["toSeconds"], end)
+    return Covered(names(part["nodes"]), max(part["fromSeconds"], 0.0), until, partial=True)
 
 
 def _preference(capture: dict) -> tuple:
