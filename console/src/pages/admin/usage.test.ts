@@ -17,8 +17,9 @@ test("without a quota there is no share of it", () => {
 });
 
 test("the room of the volume is shown where it is less than the quota's", () => {
-  const room = (freeBytes?: number, quotaBytes?: number) => volumeRoom({ namespace: "nor", runs: 2, bytes: gib, quotaBytes, freeBytes });
-  expect([room(gib, 4 * gib), room(gib), room(3 * gib, 4 * gib), room()]).toEqual(["the volume has room for 1.00 GiB of logs of all teams", "the volume has room for 1.00 GiB of logs of all teams", undefined, undefined]);
+  const room = (given: { freeBytes?: number; quotaBytes?: number }) => volumeRoom({ namespace: "nor", runs: 2, bytes: gib, ...given });
+  const text = "the volume has room for 1.00 GiB of logs of all teams";
+  expect([room({ freeBytes: gib, quotaBytes: 4 * gib }), room({ freeBytes: gib }), room({ freeBytes: 3 * gib, quotaBytes: 4 * gib }), room({})]).toEqual([text, text, undefined, undefined]);
 });
 
 test("runs are kept for days, or without an end", () => {
