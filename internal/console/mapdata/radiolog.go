@@ -260,5 +260,8 @@ func timeOf(line []byte) (ts int64, ok bool) {
 		return 0, false
 	}
 	ts, err := strconv.ParseInt(string(digits[:end]), 10, 64)
-	return ts, err == nil
+	if err != nil {
+		return 0, false
+	}
+	return ts, true
 }
