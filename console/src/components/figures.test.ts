@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { atMostThreeDigits, bytes, bytesPerSecond, count, duration, gibibytes, many, metres, percent, probability, range, tickDuration } from "./figures";
+import { atMostThreeDigits, bytes, bytesPerSecond, count, duration, binarySize, many, metres, percent, probability, range, tickDuration } from "./figures";
 
 test("times have three digits in the unit that suits them", () => {
   expect([1.44936, 0.0123456, 0.000_83, 73.122, 460.15, 0, -0.2, 0.99999, null].map(duration)).toEqual(["1.45 s", "12.3 ms", "830 µs", "73.1 s", "460 s", "0 s", "-200 ms", "1.00 s", "–"]);
@@ -35,7 +35,7 @@ test("marks of an axis differ from each other", () => {
 });
 
 test("memory is in binary units, and never less than it is", () => {
-  expect([0, 1, 700 * 2 ** 10, 2 ** 20, 512 * 2 ** 20, 1.5 * 2 ** 30, 16 * 2 ** 30, 1.5 * 2 ** 40].map(gibibytes)).toEqual(["0.00 GiB", "1 KiB", "700 KiB", "1 MiB", "512 MiB", "1.50 GiB", "16 GiB", "1.50 TiB"]);
+  expect([0, 1, 700 * 2 ** 10, 2 ** 20, 512 * 2 ** 20, 1.5 * 2 ** 30, 16 * 2 ** 30, 1.5 * 2 ** 40].map(binarySize)).toEqual(["0.00 GiB", "1 KiB", "700 KiB", "1 MiB", "512 MiB", "1.50 GiB", "16 GiB", "1.50 TiB"]);
 });
 
 test("marks of an axis have no zeros at their end", () => {

@@ -67,8 +67,8 @@ export function bytes(value: Figure): string {
   return `${unit === 0 ? String(Math.round(size)) : digits(size)} ${units[unit] ?? ""}`;
 }
 
-/** gibibytes writes a size in the binary units of memory, such as 512 MiB, 1.50 GiB or 4.00 TiB. */
-export function gibibytes(value: number): string {
+/** binarySize writes a size in the binary units of memory, such as 512 MiB, 1.50 GiB or 4.00 TiB. */
+export function binarySize(value: number): string {
   if (value > 0 && value <= 1023 * 2 ** 10) return `${Math.ceil(value / 2 ** 10)} KiB`;
   if (value >= 2 ** 40) return `${(value / 2 ** 40).toFixed(value < 10 * 2 ** 40 ? 2 : 0)} TiB`;
   if (value > 0 && value < 2 ** 30) return `${Math.ceil(value / 2 ** 20)} MiB`;

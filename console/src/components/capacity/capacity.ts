@@ -1,7 +1,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { askJSON } from "../../kubernetes/client";
 import type { components } from "../../types/console.gen";
-import { gibibytes } from "../figures";
+import { binarySize } from "../figures";
 
 type Schemas = components["schemas"];
 
@@ -34,7 +34,7 @@ export interface Room {
 
 const kinds = [
   { label: "Cores", of: (a: Amounts) => a.cpu, text: (n: number) => figure(n) },
-  { label: "Memory", of: (a: Amounts) => a.memoryBytes, text: gibibytes },
+  { label: "Memory", of: (a: Amounts) => a.memoryBytes, text: binarySize },
   { label: "Pods", of: (a: Amounts) => a.pods, text: (n: number) => figure(n) },
 ] as const;
 
@@ -55,13 +55,13 @@ function percentOf(used: number, all: number): number {
 /** requestedText is what the pods of a team request. */
 export function requestedText(a: Amounts | undefined): string {
   if (!a) return "not shown";
-  return `${figure(a.cpu)} cores, ${gibibytes(a.memoryBytes)}, ${figure(a.pods)} ${a.pods === 1 ? "pod" : "pods"}`;
+  return `${figure(a.cpu)} cores, ${binarySize(a.memoryBytes)}, ${figure(a.pods)} ${a.pods === 1 ? "pod" : "pods"}`;
 }
 
 /** quotaRoom is how much of a quota is used. */
 export function quotaRoom(quota: Quota): Room {
   const [used, hard] = [amountOf(quota.used), amountOf(quota.hard)];
-  const text = isBytes(quota.resource) ? `${gibibytes(amountOf(quota.free))} free of ${gibibytes(hard)}` : `${quota.free} free of ${quota.hard}`;
+  const text = isBytes(quota.resource) ? `${binarySize(amountOf(quota.free))} free of ${binarySize(hard)}` : `${quota.free} free of ${quota.hard}`;
   return { label: quota.resource, percent: percentOf(used, hard), text };
 }
 

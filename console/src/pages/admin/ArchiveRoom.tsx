@@ -1,7 +1,7 @@
 import { Table, Text } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { fromArchive } from "../../archive/client";
-import { gibibytes } from "../../components/figures";
+import { binarySize } from "../../components/figures";
 import { Meter } from "../../components/capacity/Meter";
 import { Refusal } from "../../kubernetes/client";
 import { keptFor, usageRoom, volumeRoom, type Usage } from "./usage";
@@ -47,7 +47,7 @@ function Cells({ usage, error }: { usage: Usage | undefined; error: Error | null
   return (
     <>
       <Table.Td>{usage.runs}</Table.Td>
-      <Table.Td>{gibibytes(usage.bytes)}</Table.Td>
+      <Table.Td>{binarySize(usage.bytes)}</Table.Td>
       <Table.Td miw={200}>
         {room ? <Meter {...room} /> : "no quota"}
         {volume && <Text fz="xs">{volume}</Text>}

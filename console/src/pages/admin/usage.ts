@@ -1,5 +1,5 @@
 import type { Room } from "../../components/capacity/capacity";
-import { gibibytes } from "../../components/figures";
+import { binarySize } from "../../components/figures";
 import { span } from "../../components/time";
 
 /** Usage of the archive by a namespace. */
@@ -17,14 +17,14 @@ export interface Usage {
 /** usageRoom of a namespace with a quota. */
 export function usageRoom({ bytes, quotaBytes }: Usage): Room | undefined {
   if (!quotaBytes) return undefined;
-  const text = bytes >= quotaBytes ? `full: no run begins before some are deleted (${gibibytes(quotaBytes)})` : `${gibibytes(quotaBytes - bytes)} free of ${gibibytes(quotaBytes)}`;
+  const text = bytes >= quotaBytes ? `full: no run begins before some are deleted (${binarySize(quotaBytes)})` : `${binarySize(quotaBytes - bytes)} free of ${binarySize(quotaBytes)}`;
   return { label: "Used", percent: Math.min(100, (100 * bytes) / quotaBytes), text };
 }
 
 /** volumeRoom is what the volume has for all, where that is less than the quota leaves. */
 export function volumeRoom({ bytes, quotaBytes, freeBytes }: Usage): string | undefined {
   if (freeBytes === undefined || (quotaBytes && freeBytes >= quotaBytes - bytes)) return undefined;
-  return `the volume has room for ${gibibytes(freeBytes)} of logs of all teams`;
+  return `the volume has room for ${binarySize(freeBytes)} of logs of all teams`;
 }
 
 /** keptFor is how long a run is kept after it ended. */

@@ -1,5 +1,5 @@
 import { Anchor, Box, Code, CopyButton, Group, List, Stack, Table, Text, Title } from "@mantine/core";
-import { gibibytes, many } from "../../../components/figures";
+import { binarySize, many } from "../../../components/figures";
 import { Moment } from "../../../components/Moment";
 import { span } from "../../../components/time";
 import { Trouble } from "../../../components/Trouble";
@@ -55,7 +55,7 @@ function Amounts({ forecast }: { forecast: Forecast }) {
   if (forecast.campaignSeconds) rows.push(["All runs", `about ${span(forecast.campaignSeconds)} with ${forecast.parallelism ?? 1} at once, without starts and analyses`]);
   rows.push(["Pods", forecast.pods]);
   rows.push(["Cores", forecast.cpuCores.toFixed(2)]);
-  rows.push(["Memory", gibibytes(forecast.memoryBytes)]);
+  rows.push(["Memory", binarySize(forecast.memoryBytes)]);
   if (forecast.durationSeconds) rows.push(["From admission until its room is free again", span(forecast.durationSeconds)]);
   if (forecast.start) rows.push(["Start", <StartWords key="start" start={forecast.start} />]);
   if (forecast.quotas.length === 0 && !forecast.unknown.some((words) => words.includes("quotas"))) rows.push(["Quota", "none in this namespace"]);
