@@ -79,6 +79,9 @@ func (w *window) Del(key string) {
 	w.changed.Broadcast()
 }
 
+// Reset implements the library's store. The library calls it beside the first messages of a clean session. The store has no others.
+func (w *window) Reset() {}
+
 // Get implements the library's store.
 func (w *window) Get(key string) packets.ControlPacket { return ownCopy(w.Store.Get(key)) }
 
@@ -91,9 +94,9 @@ func ownCopy(packet packets.ControlPacket) packets.ControlPacket {
 	return packet
 }
 
-// admit returns the packets to write to a connection, after the library hands it a PUBLISH: none, this one, or this one with later
-// ones that waited for it. On a new connection the library repeats its store beside new messages, in any order, and a message that
-// waited for its writer twice. Brokers keep the order in which messages come (MQTT 3.1.1, 4.6), and take the second for a new one.
+// admit returns the packets to write to a connection when the library hands it a PUBLISH: none, this one, or also later ones that
+// waited for it. Brokers keep the order in which messages come (MQTT 3.1.1, 4.6). On a new connection the library repeats its store
+// beside new messages, in any order. A message that waited for its writer comes twice, and a broker would take the second for a new one.
 func (w *window) admit(c *conn, id uint16, payload, packet []byte) [][]byte {
 	key := outgoing + strconv.Itoa(int(id))
 	p, ok := w.Store.Get(key).(*packets.PublishPacket)

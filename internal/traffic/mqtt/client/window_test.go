@@ -38,10 +38,8 @@ func TestAConnectionCarriesMessagesInTheOrderInWhichTheyWerePublished(t *testing
 	t.Parallel()
 	w := newWindow()
 	w.Open()
-	for id := range uint16(4) {
-		p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
-		p.MessageID, p.Qos, p.Payload = id+1, 1, []byte{byte(id + 1)}
-		w.Put(outgoing+strconv.Itoa(int(id+1)), p)
+	for id := range byte(4) {
+		store(w, id+1)
 	}
 	for _, c := range []*conn{{early: map[string][]byte{}}, {early: map[string][]byte{}}} {
 		var written []byte
@@ -58,5 +56,24 @@ func TestAConnectionCarriesMessagesInTheOrderInWhichTheyWerePublished(t *testing
 	c, p := &conn{early: map[string][]byte{}}, byte(2)
 	if ready := w.admit(c, uint16(p), []byte{p}, []byte{p}); len(ready) != 1 {
 		t.Errorf("%d packets after one that the broker has", len(ready))
+	}
+}
+
+// store stores a message as the library does.
+func store(w *window, id byte) {
+	p := packets.NewControlPacket(packets.Publish).(*packets.PublishPacket)
+	p.MessageID, p.Qos, p.Payload = uint16(id), 1, []byte{id}
+	w.Put(outgoing+strconv.Itoa(int(id)), p)
+}
+
+// Others would wait for it for ever.
+func TestTheFirstMessageOfACleanSessionIsWritten(t *testing.T) {
+	t.Parallel()
+	w := newWindow()
+	w.Open()
+	store(w, 1)
+	w.Reset() // by the library, once it is connected
+	if ready := w.admit(&conn{early: map[string][]byte{}}, 1, []byte{1}, []byte{1}); len(ready) != 1 {
+		t.Errorf("%d packets are written; want the message", len(ready))
 	}
 }
