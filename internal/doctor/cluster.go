@@ -483,7 +483,7 @@ func (c Cluster) machines() Check {
 	case c.KubeVirt.IsUnknown():
 		return k.unknown(c.KubeVirt.Why)
 	case found.Phase == "":
-		return k.missing("KubeVirt's kinds are there, it is not", "make the object that has its operator deploy it: "+guide)
+		return k.missing("KubeVirt's kinds are there, but no KubeVirt object", "create the object, from which its operator deploys KubeVirt: "+guide)
 	case found.Phase != "Deployed":
 		return k.missing("KubeVirt is "+found.Phase, "kubectl get pods -A -l kubevirt.io; until it is Deployed no machine starts")
 	case !found.Binding:

@@ -115,7 +115,7 @@ func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 		"no Prometheus":           {func(c *Cluster) { delete(c.Kinds, "PodMonitor.monitoring.coreos.com") }, "live results", Warning, false, "no Prometheus", "monitoring.prometheus.enabled"},
 		"KubeVirt without radios": {func(c *Cluster) { c.KubeVirt.Value.Binding = false }, "virtual machines", Warning, false, "no network binding vignette-radio", "install.md#virtual-machines"},
 		"KubeVirt on its way":     {func(c *Cluster) { c.KubeVirt.Value.Phase = "Deploying" }, "virtual machines", Warning, false, "KubeVirt is Deploying", "kubectl get pods"},
-		"KubeVirt's kinds alone":  {func(c *Cluster) { c.KubeVirt = known(KubeVirt{}) }, "virtual machines", Warning, false, "it is not", "install.md#virtual-machines"},
+		"KubeVirt's kinds alone":  {func(c *Cluster) { c.KubeVirt = known(KubeVirt{}) }, "virtual machines", Warning, false, "no KubeVirt object", "install.md#virtual-machines"},
 		"no PodMonitors":          {func(c *Cluster) { c.Monitored = known(false) }, "live results", Warning, false, "PodMonitors of the platform are not", "helm upgrade again"},
 	} {
 		t.Run(name, func(t *testing.T) {
