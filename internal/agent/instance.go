@@ -75,8 +75,8 @@ type process struct {
 }
 
 // begin starts the instance's first process, or takes the held one, and returns once it exists. The caller logs the event when
-// all instances have begun. If an earlier process is still ending, begin waits for that, or for the end of ctx, and then starts
-// none (false); a running instance is left alone.
+// all instances have begun. If an earlier process is still ending, begin waits for that. If ctx ends first, it starts none and
+// returns false. A running instance is left alone.
 // The time that the app's instances take to end is no lateness: begin adds its wait to waited.
 func (in *instance) begin(ctx context.Context, actionID string, planned time.Time, waited *time.Duration) (runapi.AgentEvent, bool) {
 	ready := in.takeReleased()

@@ -73,7 +73,7 @@ func (s *step) describe() {
 	status.Message = wording.Shorten(status.Message, 1000)
 }
 
-// firstWaiting is why the first started run without an experiment has none, such as a quota; empty otherwise.
+// firstWaiting says why the first active run has no experiment yet, such as a quota. It is empty if each has one.
 func (s *step) firstWaiting() string {
 	for i := range s.status.Runs {
 		if run := &s.status.Runs[i]; IsActive(run) && run.UID == "" && run.Message != "" {

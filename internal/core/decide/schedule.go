@@ -43,7 +43,7 @@ func ParseSchedule(s *v1alpha1.Schedule) (cron.Schedule, error) {
 // everyDay is a schedule that leaves out no day.
 type everyDay struct{ *cron.SpecSchedule }
 
-// Next is the library's, which east of Greenwich leaves out a whole day if its midnight is skipped in spring.
+// Next corrects the library's, which east of Greenwich leaves out a whole day if spring skips its midnight.
 func (s everyDay) Next(after time.Time) time.Time {
 	next, local := s.SpecSchedule.Next(after), after.In(s.Location)
 	for day := 1; ; day++ {

@@ -72,7 +72,7 @@ type Recorder struct {
 	left []leftRing
 }
 
-// retirement of a tap: its captures end after its last frame, except those that another tap continues; nil for none.
+// retirement of a tap: its captures end after its last frame, except those that the next tap continues. Without one, next is nil.
 type retirement struct {
 	tap, next          *Tap
 	networkUID, reason string
