@@ -149,7 +149,7 @@ func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
 	good, file := certificate(t, "127.0.0.1")
 	foreign, _ := certificate(t, "127.0.0.1")
 	other, otherFile := certificate(t, "nor")
-	expired, expiredFile := certificate(t, "127.0.0.1", func(c *x509.Certificate) { c.NotAfter = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC) })
+	expired, expiredFile := certificate(t, "127.0.0.1", func(c *x509.Certificate) { c.NotAfter = time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC) })
 	for name, c := range map[string]struct {
 		certificate tls.Certificate
 		file, want  string
@@ -157,7 +157,7 @@ func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
 		"right":                     {good, file, ""},
 		"of another authority":      {foreign, file, "TLS: the broker's certificate is signed by another authority than the experiment's"},
 		"for another name":          {other, otherFile, "TLS: the broker's certificate is not for 127.0.0.1"},
-		"that has expired":          {expired, expiredFile, "TLS: the broker's certificate holds from 0001-01-01T00:00:00Z to 2026-01-01T00:00:00Z, and not now"},
+		"that has expired":          {expired, expiredFile, "TLS: the broker's certificate holds from 0001-01-01T00:00:00Z to 2001-01-01T00:00:00Z, and not now"},
 		"without one":               {tls.Certificate{}, file, "TLS: the broker refuses it: "},
 		"without a file":            {good, file + "-missing", "-missing: there is no such file"},
 		"with a file of other text": {good, "dialer_test.go", "want PEM"},
