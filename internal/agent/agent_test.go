@@ -529,8 +529,9 @@ func TestSIGTERMDoesNotWaitForARestart(t *testing.T) {
 	n.run()
 	n.waitPhase(runapi.AgentReady)
 	s.arm("a1", runapi.VerbStart, 1500*time.Millisecond)
-	s.arm("a2", runapi.VerbStop, 2500*time.Millisecond)
-	s.arm("a3", runapi.VerbStart, 3*time.Second)
+	waitFor(t, "the app", func() bool { return s.log("stdout-1.log") == "begun\n" })
+	s.arm("a2", runapi.VerbStop, 1500*time.Millisecond)
+	s.arm("a3", runapi.VerbStart, 2*time.Second)
 	waitFor(t, "the stop", func() bool { return len(s.event(t, eventStopped)) == 1 })
 	time.Sleep(time.Second) // until the start waits for the app's end
 	asked := time.Now()
