@@ -119,7 +119,7 @@ func TestMessagesThatWaitedForAFullDiskNeedNoLaterOnes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	s := newFakeServer(t)
-	n := newNode(t, s, fmt.Sprintf(`say() { for i in $(seq $1 $2); do echo "{\"ts\":$(date +%%s%%N),\"status\":\"sent\",\"id\":\"$i\"}"; done; }
+	n := newNode(t, s, fmt.Sprintf(`ts=$(date +%%s%%N); say() { for i in $(seq $1 $2); do echo "{\"ts\":$ts,\"status\":\"sent\",\"id\":\"$i\"}"; done; }
 say 1 1; until [ -e %[1]s/full ]; do sleep 0.02; done; say 2 200; touch %[1]s/said; exec sleep 60`, dir))
 	n.config.MessagesOnStdout = true
 	n.smallDisk()
