@@ -55,7 +55,7 @@ build: ## Build the web console and the programs, into bin/
 # The race detector looks at all that is concurrent. These packages start no goroutine and serve no HTTP, nor do their tests. With it they would
 # take several times as long and show nothing. It looks at their code where concurrent packages call it.
 SEQUENTIAL := ./operators/experiment ./internal/validate ./internal/scenario ./internal/scenario/synthetic ./internal/scenario/kml ./internal/core ./internal/core/queue \
-	./internal/core/decide ./internal/core/render ./internal/exi ./internal/olsr ./internal/olsr/v1 ./internal/traffic/encoding ./internal/traffic/payload ./internal/propagation \
+	./internal/core/decide ./internal/core/render ./internal/core/topology ./internal/exi ./internal/olsr ./internal/olsr/v1 ./internal/traffic/encoding ./internal/traffic/payload ./internal/propagation \
 	./internal/radio/link ./internal/radio/phy ./internal/radio/tdma ./docs ./hack/dashboards ./hack/plots ./hack/studies
 # Exceptions: the manager, which API_SERVER_TESTS run with the detector, and tests of which several run at once that share nothing.
 CONCURRENT_TESTS := operators/experiment/apiserver_test.go|operators/experiment/sweep_world_test.go|hack/studies/campaigns_test.go
