@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -34,16 +35,21 @@ var engineModels = map[string]func(*v1alpha1.Network){
 // needsEMANE skips the test on a platform without EMANE.
 func needsEMANE(t *testing.T) {
 	t.Helper()
+	if !hasEMANE(t) {
+		t.Skip("the platform has no EMANE")
+	}
+}
+
+// hasEMANE reports whether the platform has EMANE's image.
+func hasEMANE(t *testing.T) bool {
+	t.Helper()
 	var operator appsv1.Deployment
 	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: platformNamespace, Name: "vignette-operator"}, &operator); err != nil {
 		t.Fatal(err)
 	}
-	for _, container := range operator.Spec.Template.Spec.Containers {
-		if slices.ContainsFunc(container.Args, func(arg string) bool { return strings.HasPrefix(arg, "--emane-image=") }) {
-			return
-		}
-	}
-	t.Skip("the platform has no EMANE")
+	return slices.ContainsFunc(operator.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--emane-image=") })
+	})
 }
 
 // TestEMANEAndTheNativeEngineDeliverTheSame runs one experiment by both engines.

@@ -336,6 +336,9 @@ func TestANetworkOfTheSameSpectrumDisturbsWhileItSends(t *testing.T) {
 // TestEngineThatIsNotInstalledIsRefusedAtOnce requests EMANE from a chart without it.
 func TestEngineThatIsNotInstalledIsRefusedAtOnce(t *testing.T) {
 	t.Parallel()
+	if hasEMANE(t) {
+		t.Skip("the platform has EMANE")
+	}
 	e := pair(newNamespace(t), "emane").Model(func(n *v1alpha1.Network) {
 		n.RFPipe = &v1alpha1.RFPipeModel{PHY: v1alpha1.PHY{Pathloss: v1alpha1.PathlossFreeSpace}}
 		n.Engine = v1alpha1.EngineEMANE
