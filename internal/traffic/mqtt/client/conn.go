@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"net"
@@ -22,9 +23,9 @@ type conn struct {
 	// released is called before a PUBREL is written.
 	released func(id uint16)
 	// admit is called before a PUBLISH of QoS 1 or 2 is written, and returns the packets to write instead.
-	admit func(c *conn, id uint16, payload, packet []byte) [][]byte
+	admit func(c *conn, id uint16, p publishPacket) []publishPacket
 	// early has packets that wait for earlier ones, by the window's keys.
-	early map[string][]byte
+	early map[string]publishPacket
 	// closed is called when either side closes the connection, and done closes then.
 	closed func(*conn)
 	done   chan struct{}
@@ -122,23 +123,38 @@ func (c *conn) writePacket(packet []byte) error {
 	return err
 }
 
+// publishPacket is a PUBLISH with its bytes. Its payload is their end.
+type publishPacket struct {
+	mqttwire.Publish
+	bytes []byte
+}
+
+// clone copies a packet, as the library uses its memory again.
+func (p publishPacket) clone() publishPacket {
+	p.bytes = bytes.Clone(p.bytes)
+	p.Payload = p.bytes[len(p.bytes)-len(p.Payload):]
+	return p
+}
+
 // writePublish writes a PUBLISH, or those that admit returns.
 func (c *conn) writePublish(packet []byte) error {
-	ready := [][]byte{packet}
 	publish, err := mqttwire.ParsePublish(packet, c.form)
-	if id, ok := mqttwire.PublishID(packet); ok && err == nil && c.admit != nil {
-		ready = c.admit(c, id, publish.Payload, packet)
+	if err != nil {
+		_, err := c.Conn.Write(packet)
+		return err
 	}
-	for _, packet := range ready {
+	ready := []publishPacket{{publish, packet}}
+	if id, ok := mqttwire.PublishID(packet); ok && c.admit != nil {
+		ready = c.admit(c, id, ready[0])
+	}
+	for _, p := range ready {
 		// Taken before the write: a wait for the kernel's full buffer is part of the delay, and on
 		// one host the receiver may be done before the write returns.
 		at := time.Now()
-		if _, err := c.Conn.Write(packet); err != nil {
+		if _, err := c.Conn.Write(p.bytes); err != nil {
 			return err
 		}
-		if publish, err := mqttwire.ParsePublish(packet, c.form); err == nil {
-			c.sent(at, publish.Topic, publish.Payload)
-		}
+		c.sent(at, p.Topic, p.Payload)
 	}
 	return nil
 }

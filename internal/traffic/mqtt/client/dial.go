@@ -20,7 +20,7 @@ type dialer struct {
 	// released is called for messages of QoS 2 that the broker has.
 	released func(id uint16)
 	// admit is called before messages of QoS 1 and 2 are written.
-	admit func(c *conn, id uint16, payload, packet []byte) [][]byte
+	admit func(c *conn, id uint16, p publishPacket) []publishPacket
 
 	mu    sync.Mutex
 	last  *conn // the latest connection
@@ -42,7 +42,7 @@ func (d *dialer) dial(ctx context.Context) (net.Conn, error) {
 		return nil, err
 	}
 	watched := transport.Watch(inner)
-	c := &conn{Conn: watched, watched: watched, done: make(chan struct{}), form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit, early: map[string][]byte{}}
+	c := &conn{Conn: watched, watched: watched, done: make(chan struct{}), form: d.form, sent: d.sent, closed: d.out.detach, released: d.released, admit: d.admit, early: map[string]publishPacket{}}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.login != nil {

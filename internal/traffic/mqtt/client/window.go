@@ -97,10 +97,10 @@ func ownCopy(packet packets.ControlPacket) packets.ControlPacket {
 // admit returns the packets to write to a connection when the library hands it a PUBLISH: none, this one, or also later ones that
 // waited for it. Brokers keep the order in which messages come (MQTT 3.1.1, 4.6). On a new connection the library repeats its store
 // beside new messages, in any order. A message that waited for its writer comes twice, and a broker would take the second for a new one.
-func (w *window) admit(c *conn, id uint16, payload, packet []byte) [][]byte {
+func (w *window) admit(c *conn, id uint16, p publishPacket) []publishPacket {
 	key := outgoing + strconv.Itoa(int(id))
-	p, ok := w.Store.Get(key).(*packets.PublishPacket)
-	if !ok || !bytes.Equal(p.Payload, payload) {
+	stored, ok := w.Store.Get(key).(*packets.PublishPacket)
+	if !ok || !bytes.Equal(stored.Payload, p.Payload) {
 		return nil
 	}
 	w.mu.Lock()
@@ -108,12 +108,19 @@ func (w *window) admit(c *conn, id uint16, payload, packet []byte) [][]byte {
 	if f := w.inFlight[key]; f == nil || f.written == c {
 		return nil
 	}
-	c.early[key] = bytes.Clone(packet)
-	var ready [][]byte
-	for next := w.next(c); c.early[next] != nil; next = w.next(c) {
-		ready = append(ready, c.early[next])
+	c.early[key] = p
+	var ready []publishPacket
+	for next := w.next(c); ; next = w.next(c) {
+		early, ok := c.early[next]
+		if !ok {
+			break
+		}
+		ready = append(ready, early)
 		delete(c.early, next)
 		w.inFlight[next].written = c
+	}
+	if _, waits := c.early[key]; waits {
+		c.early[key] = p.clone()
 	}
 	return ready
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/eclipse/paho.mqtt.golang/packets"
+
+	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 )
 
 func TestAMessageGoesOutWhenTheConnectionComesWhileTheWindowLooksForIt(t *testing.T) {
@@ -41,11 +43,11 @@ func TestAConnectionCarriesMessagesInTheOrderInWhichTheyWerePublished(t *testing
 	for id := range byte(4) {
 		store(w, id+1)
 	}
-	for _, c := range []*conn{{early: map[string][]byte{}}, {early: map[string][]byte{}}} {
+	for _, c := range []*conn{{early: map[string]publishPacket{}}, {early: map[string]publishPacket{}}} {
 		var written []byte
 		for _, id := range []byte{3, 1, 1, 4, 2, 3} {
-			for _, packet := range w.admit(c, uint16(id), []byte{id}, []byte{id}) {
-				written = append(written, packet...)
+			for _, packet := range w.admit(c, uint16(id), packetOf(id)) {
+				written = append(written, packet.bytes...)
 			}
 		}
 		if string(written) != "\x01\x02\x03\x04" {
@@ -53,10 +55,15 @@ func TestAConnectionCarriesMessagesInTheOrderInWhichTheyWerePublished(t *testing
 		}
 	}
 	w.released(1) // the broker has the message
-	c, p := &conn{early: map[string][]byte{}}, byte(2)
-	if ready := w.admit(c, uint16(p), []byte{p}, []byte{p}); len(ready) != 1 {
+	c, p := &conn{early: map[string]publishPacket{}}, byte(2)
+	if ready := w.admit(c, uint16(p), packetOf(p)); len(ready) != 1 {
 		t.Errorf("%d packets after one that the broker has", len(ready))
 	}
+}
+
+// packetOf is a stand-in for the PUBLISH with a message.
+func packetOf(id byte) publishPacket {
+	return publishPacket{mqttwire.Publish{Payload: []byte{id}}, []byte{id}}
 }
 
 // store stores a message as the library does.
@@ -73,7 +80,7 @@ func TestTheFirstMessageOfACleanSessionIsWritten(t *testing.T) {
 	w.Open()
 	store(w, 1)
 	w.Reset() // by the library, once it is connected
-	if ready := w.admit(&conn{early: map[string][]byte{}}, 1, []byte{1}, []byte{1}); len(ready) != 1 {
+	if ready := w.admit(&conn{early: map[string]publishPacket{}}, 1, packetOf(1)); len(ready) != 1 {
 		t.Errorf("%d packets are written; want the message", len(ready))
 	}
 }
