@@ -18,7 +18,7 @@ import (
 )
 
 func newCapacity(t *target) *cobra.Command {
-	output := "table"
+	var output string
 	cmd := &cobra.Command{
 		Use:   "capacity",
 		Short: "Show free capacity and the admission queue",
@@ -29,8 +29,8 @@ func newCapacity(t *target) *cobra.Command {
 			"  vignette capacity -o json | jq .queue",
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output %q: want table or json", output)
+			if err := checkOutput(output); err != nil {
+				return err
 			}
 			c, err := t.connect()
 			if err != nil {
@@ -49,8 +49,7 @@ func newCapacity(t *target) *cobra.Command {
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: table or json")
-	complete(cmd, "output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	addOutput(cmd, &output)
 	return cmd
 }
 

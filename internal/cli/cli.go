@@ -130,6 +130,20 @@ var cobraExamples = map[string]string{
 	"powershell": "  vignette completion powershell | Out-String | Invoke-Expression",
 }
 
+// addOutput adds --output to a command that prints a table or JSON.
+func addOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVarP(output, "output", "o", "table", "`form`: table or json")
+	complete(cmd, "output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// checkOutput checks the value of addOutput's flag.
+func checkOutput(output string) error {
+	if output != "table" && output != "json" {
+		return fmt.Errorf("--output %q: want table or json", output)
+	}
+	return nil
+}
+
 // noSuchCommand refuses an unknown command, and suggests similar ones.
 func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

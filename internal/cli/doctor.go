@@ -14,7 +14,7 @@ import (
 
 func newDoctor(t *target, version string) *cobra.Command {
 	var local bool
-	output := "table"
+	var output string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what a cluster, or this machine, lacks for the platform",
@@ -26,8 +26,8 @@ func newDoctor(t *target, version string) *cobra.Command {
 			"  vignette doctor -n team-nor -o json\n" +
 			"  vignette doctor --local",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output %q: want table or json", output)
+			if err := checkOutput(output); err != nil {
+				return err
 			}
 			return noArguments(cmd, args)
 		},
@@ -47,8 +47,7 @@ func newDoctor(t *target, version string) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().BoolVar(&local, "local", false, "check this machine, for make demo")
-	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: table or json")
-	complete(cmd, "output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	addOutput(cmd, &output)
 	return cmd
 }
 

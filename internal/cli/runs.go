@@ -30,7 +30,7 @@ func newRuns(t *target) *cobra.Command {
 }
 
 func newRunsList(t *target) *cobra.Command {
-	output := "table"
+	var output string
 	cmd := &cobra.Command{
 		Use: "list [NAME]", Aliases: []string{"ls"}, Short: "List the archived runs of a namespace",
 		Long: "list shows the archived runs of a namespace, or those of one name, the newest first: their phase, T0, campaign and UID.",
@@ -40,8 +40,8 @@ func newRunsList(t *target) *cobra.Command {
 		Args:              atMostOne("the NAME of an experiment"),
 		ValidArgsFunction: t.completeArchived,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if output != "table" && output != "json" {
-				return fmt.Errorf("--output %q: want table or json", output)
+			if err := checkOutput(output); err != nil {
+				return err
 			}
 			c, err := t.connect()
 			if err != nil {
@@ -50,8 +50,7 @@ func newRunsList(t *target) *cobra.Command {
 			return t.explainArchive(c.listRuns(cmd.Context(), strings.Join(args, ""), output, cmd.OutOrStdout()))
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: table or json")
-	complete(cmd, "output", cobra.FixedCompletions([]string{"table", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	addOutput(cmd, &output)
 	return cmd
 }
 
