@@ -75,6 +75,8 @@ class Archive:
     def _download(self, path: str, out: BinaryIO) -> None:
         """Write an answer to out; begin again where the connection breaks within it."""
         for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(2 ** (attempt - 1) / 2)
             out.seek(0)
             out.truncate()
             try:
@@ -84,7 +86,6 @@ class Archive:
                         return
             except (http.client.IncompleteRead, ConnectionError, TimeoutError):
                 pass
-            time.sleep(2**attempt / 2)
         raise RunError(f"GET {self.base}{path}: the connection broke {ATTEMPTS} times before the end")
 
     def put_result(self, path: Path, name: str) -> None:

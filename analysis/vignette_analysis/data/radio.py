@@ -19,7 +19,8 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
     measured: set[str] = set()
     routing: dict[str, float] = {}
     window = run.window
-    for (network, node), series in radiolog.in_order(samples).partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
+    ordered = radiolog.in_order(samples, *radiolog.RADIO)
+    for (network, node), series in ordered.partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
         rows = series.to_dicts()
         if window:
             networks[network] = networks.get(network, 0.0) + _bytes(run, log, network, node, rows, gaps)

@@ -176,9 +176,16 @@ def read(run: Run, gaps: Gaps) -> RadioLog:
     )
 
 
-def in_order(samples: pl.DataFrame) -> pl.DataFrame:
-    """Samples in order of time, those of a radio in the order of their lines: a clock that is set back has times twice, and counters go on."""
-    return samples.sort(pl.col("ts").cum_max().over("host", "network", "node"), maintain_order=True)
+# A radio, whose samples are in one log.
+RADIO = ("host", "network", "node")
+
+
+def in_order(lines: pl.DataFrame, *log: str) -> pl.DataFrame:
+    """Return lines in order of time.
+
+    Those of one log, which the given columns tell, keep their order: a clock that is set back repeats times, and counters only grow.
+    """
+    return lines.sort(pl.col("ts").cum_max().over(*log), maintain_order=True)
 
 
 def _special(path: Path) -> list[dict]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from ..data.gaps import OUTAGES
-from ..data.radiolog import Outage, RadioLog, in_order
+from ..data.radiolog import RADIO, Outage, RadioLog, in_order
 from ..data.run import Run
 from .hostload import while_running
 
@@ -111,7 +111,7 @@ def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
     """Each radio's counts between two samples from T0 to the end of the drain, in the times `since` to `ts`."""
     counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, "slotsMissed", "slotsUsed", "framesSent"]
     end = run.window[1] if run.window else samples["ts"].max() or run.t0
-    flat = in_order(samples).with_columns(
+    flat = in_order(samples, *RADIO).with_columns(
         *(pl.col("latenessCounts").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_BUCKET_COLUMNS)),
         *(pl.col("drops").struct.field(name) for name in (*_LOSSES, *_OVERFLOWS)),
         counted=pl.col("latenessCounts").is_not_null(),

@@ -13,6 +13,7 @@ import polars as pl
 
 from ..data import jsonlines
 from ..data.gaps import Gaps
+from ..data.radiolog import in_order
 from ..data.run import POSITIONS_LOG, Run
 
 BLOCK_BYTES = 16 << 20
@@ -94,8 +95,7 @@ def read(run: Run, gaps: Gaps) -> Surroundings:
     moved = _merged(pl.concat(positions), _logged(run, gaps))
     tables, said = (pl.concat(parts) for parts in zip(*routes, strict=True))
     hops = _hops(run, tables, said, gaps)
-    # Counters go on where a clock is set back: those of a receiver stay in the order of its lines.
-    counted = pl.concat(links).sort(pl.col("ts").cum_max().over("network", "receiver"), maintain_order=True)
+    counted = in_order(pl.concat(links), "network", "receiver")
     return Surroundings(moved, counted, hops, _histogram(run, tables, hops))
 
 
