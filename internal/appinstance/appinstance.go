@@ -94,9 +94,9 @@ func UntilQuiet(ctx context.Context, quiet <-chan struct{}) (context.Context, co
 // ReadConfig reads a JSON file and checks what it says; errors name the file.
 func ReadConfig[C interface{ Validate() error }](path string) (C, error) {
 	var c C
-	text, err := os.ReadFile(path)
+	text, err := wording.ReadFile(path)
 	if err != nil {
-		return c, wording.Unread(path, err)
+		return c, err
 	}
 	if err := json.Unmarshal(text, &c); err != nil {
 		return c, fmt.Errorf("%s: %w", path, inWords(err, text))

@@ -4,11 +4,21 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 )
 
-// Unread says why the file at path cannot be read.
-func Unread(path string, err error) error {
+// ReadFile reads a file. Its error says in words why it cannot be read.
+func ReadFile(path string) ([]byte, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, unread(path, err)
+	}
+	return content, nil
+}
+
+// unread says why the file at path cannot be read.
+func unread(path string, err error) error {
 	switch number := syscall.Errno(0); {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: there is no such file", path)

@@ -23,7 +23,7 @@ func TestWhyAFileCannotBeReadIsToldInWords(t *testing.T) {
 		"/y cannot be read: input/output error": {"/y", &fs.PathError{Op: "read", Path: "/y", Err: syscall.EIO}},
 		"the password is wrong":                 {"/y", errText("the password is wrong")},
 	} {
-		if got := Unread(c.path, c.err).Error(); got != want {
+		if got := unread(c.path, c.err).Error(); got != want {
 			t.Errorf("%v: %q; want %q", c.err, got, want)
 		}
 	}

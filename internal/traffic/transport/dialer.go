@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"time"
@@ -183,9 +182,9 @@ func (d *Dialer) TLS(broker string) (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("broker %q: want host:port", broker)
 	}
-	text, err := os.ReadFile(d.security.CAFile)
+	text, err := wording.ReadFile(d.security.CAFile)
 	if err != nil {
-		return nil, fmt.Errorf("security: certificates: %w", wording.Unread(d.security.CAFile, err))
+		return nil, fmt.Errorf("security: certificates: %w", err)
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(text) {
@@ -208,10 +207,8 @@ func ReadLogin(usernameFile, passwordFile string) (username, password string, er
 		if path == "" {
 			return ""
 		}
-		text, failed := os.ReadFile(path)
-		if failed != nil {
-			err = errors.Join(err, wording.Unread(path, failed))
-		}
+		text, failed := wording.ReadFile(path)
+		err = errors.Join(err, failed)
 		return strings.TrimRight(string(text), "\r\n")
 	}
 	username, password = read(usernameFile), read(passwordFile)

@@ -4,7 +4,6 @@ package file
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"time"
 
@@ -23,9 +22,9 @@ type Maker struct{ content []byte }
 
 // New reads the file at path.
 func New(path string) (*Maker, error) {
-	content, err := os.ReadFile(path)
+	content, err := wording.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("payload file:%w", wording.Unread(path, err))
+		return nil, fmt.Errorf("payload file:%w", err)
 	}
 	if len(content) > MaxBytes {
 		return nil, fmt.Errorf("payload file:%s has %d bytes: want %d at most", path, len(content), MaxBytes)

@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,9 +61,9 @@ func New(config wsn.BrokerConfig) (*Broker, error) {
 		return nil, err
 	}
 	if config.CAFile != "" {
-		text, err := os.ReadFile(config.CAFile)
+		text, err := wording.ReadFile(config.CAFile)
 		if err != nil {
-			return nil, fmt.Errorf("caFile: %w", wording.Unread(config.CAFile, err))
+			return nil, fmt.Errorf("caFile: %w", err)
 		}
 		roots := x509.NewCertPool()
 		if !roots.AppendCertsFromPEM(text) {
