@@ -130,6 +130,9 @@ func (r *Run) Key() Key { return r.key }
 // Used returns the number of bytes of all logs.
 func (r *Run) Used() int64 { return r.logBytes.Load() }
 
+// Size returns the number of bytes of all files.
+func (r *Run) Size() int64 { return r.logBytes.Load() + r.recordBytes.Load() }
+
 // load counts what the run has, and removes the temporary files of a killed Replace.
 func (r *Run) load() error {
 	files, err := r.walk(func(p string) error {

@@ -90,6 +90,6 @@ func (r *Run) leaveTeam() {
 	r.counting.Lock()
 	defer r.counting.Unlock()
 	if !r.closed.Swap(true) {
-		r.team.used.Add(-r.logBytes.Load() - r.recordBytes.Load())
+		r.team.used.Add(-r.Size())
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 )
 
 func newRuns(t *target) *cobra.Command {
@@ -31,11 +32,14 @@ func newRuns(t *target) *cobra.Command {
 
 func newRunsList(t *target) *cobra.Command {
 	var output string
+	var all bool
 	cmd := &cobra.Command{
 		Use: "list [NAME]", Aliases: []string{"ls"}, Short: "List the archived runs of a namespace",
-		Long: "list shows the archived runs of a namespace, or those of one name, the newest first: their phase, T0, campaign and UID.",
+		Long: "list shows the archived runs of a namespace, or those of one name, the newest first: their phase, T0, campaign, the size\n" +
+			"of all their files, and UID.",
 		Example: "  vignette runs list\n" +
 			"  vignette runs list quickstart\n" +
+			"  vignette runs list --all-namespaces\n" +
 			"  vignette runs list -o json | jq -r '.[].name'",
 		Args:              atMostOne("the NAME of an experiment"),
 		ValidArgsFunction: t.completeArchived,
@@ -47,10 +51,14 @@ func newRunsList(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if all {
+				c.namespace = ""
+			}
 			return t.explainArchive(c.listRuns(cmd.Context(), strings.Join(args, ""), output, cmd.OutOrStdout()))
 		},
 	}
 	addOutput(cmd, &output)
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the runs of all namespaces that you may read")
 	return cmd
 }
 
@@ -102,15 +110,23 @@ func (c *cluster) listRuns(ctx context.Context, name, output string, out io.Writ
 		return writeJSON(out, runs)
 	}
 	if len(runs) == 0 {
-		_, err := fmt.Fprintf(out, "The archive has no such runs in namespace %s\n", c.namespace)
+		where := "namespace " + c.namespace
+		if c.namespace == "" {
+			where = "the namespaces that you may read"
+		}
+		_, err := fmt.Fprintf(out, "The archive has no such runs in %s\n", where)
 		return err
 	}
-	_, err = io.WriteString(out, runsTable(runs))
+	_, err = io.WriteString(out, runsTable(runs, c.namespace == ""))
 	return err
 }
 
-func runsTable(runs []runapi.RunSummary) string {
-	rows, problems := table{left("NAME", "PHASE", "T0", "CAMPAIGN", "UID")}, ""
+// runsTable shows runs; with their namespaces if they may be in several.
+func runsTable(runs []runapi.RunSummary, namespaces bool) string {
+	rows, problems := table{left("NAME", "PHASE", "T0", "CAMPAIGN", "SIZE", "UID")}, ""
+	if namespaces {
+		rows[0] = slices.Insert(rows[0], 0, left("NAMESPACE")...)
+	}
 	for _, run := range runs {
 		t0, campaign := "-", "-"
 		if run.T0 != nil {
@@ -122,7 +138,11 @@ func runsTable(runs []runapi.RunSummary) string {
 		if run.Problem != "" {
 			problems += fmt.Sprintf("Run %s has damaged records: %s\n", run.UID, oneLine(run.Problem))
 		}
-		rows = append(rows, left(run.Name, cmp.Or(string(run.Phase), "-"), t0, campaign, run.UID))
+		row := left(run.Name, cmp.Or(string(run.Phase), "-"), t0, campaign, wording.Bytes(run.Bytes), run.UID)
+		if namespaces {
+			row = slices.Insert(row, 0, left(run.Namespace)...)
+		}
+		rows = append(rows, row)
 	}
 	return rows.String() + problems
 }
@@ -142,7 +162,7 @@ func (c *cluster) deleteRuns(ctx context.Context, name string, uids []string, ye
 		runs = slices.DeleteFunc(runs, func(run runapi.RunSummary) bool { return !slices.Contains(uids, run.UID) })
 	}
 	if !yes {
-		if _, err := io.WriteString(out, runsTable(runs)); err != nil {
+		if _, err := io.WriteString(out, runsTable(runs, false)); err != nil {
 			return err
 		}
 		return errors.New("nothing was deleted: --yes deletes these runs with all their files, and nothing brings them back")

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,12 +56,13 @@ func TestArchivedRunsAreListedTheNewestFirst(t *testing.T) {
 	if err := c.listRuns(t.Context(), "quickstart", "table", &out); err != nil {
 		t.Fatal(err)
 	}
-	want := "NAME         PHASE       T0                     CAMPAIGN           UID\n" +
-		"quickstart   Running     2026-11-20 15:00:00Z   -                  run-3\n" +
-		"quickstart   Succeeded   2026-11-20 14:00:00Z   nightly, round 3   run-2\n" +
-		"quickstart   Failed      2026-11-20 13:00:00Z   -                  run-1\n"
-	if out.String() != want {
-		t.Errorf("%s\nwant\n%s", out.String(), want)
+	want := "NAME         PHASE       T0                     CAMPAIGN           SIZE   UID\n" +
+		"quickstart   Running     2026-11-20 15:00:00Z   -                  SIZE   run-3\n" +
+		"quickstart   Succeeded   2026-11-20 14:00:00Z   nightly, round 3   SIZE   run-2\n" +
+		"quickstart   Failed      2026-11-20 13:00:00Z   -                  SIZE   run-1\n"
+	got := regexp.MustCompile(`\d+\.\d\d KiB|SIZE    `).ReplaceAllString(out.String(), "SIZE")
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	if got := strings.Join(archivedUIDs(t, c), " "); got != "run-3 run-2 run-1" {
 		t.Errorf("as JSON: %s", got)
@@ -72,12 +74,34 @@ func TestArchivedRunsAreListedTheNewestFirst(t *testing.T) {
 }
 
 func TestADamagedRunIsListedWithWhatIsWrong(t *testing.T) {
-	got := runsTable([]runapi.RunSummary{{Name: "quickstart", UID: "run-1", Problem: "run.json, now run.json.damaged: it is not one whole JSON object"}})
-	want := "NAME         PHASE   T0   CAMPAIGN   UID\n" +
-		"quickstart   -       -    -          run-1\n" +
+	got := runsTable([]runapi.RunSummary{{Name: "quickstart", UID: "run-1", Bytes: 3 << 20, Problem: "run.json, now run.json.damaged: it is not one whole JSON object"}}, false)
+	want := "NAME         PHASE   T0   CAMPAIGN   SIZE       UID\n" +
+		"quickstart   -       -    -          3.00 MiB   run-1\n" +
 		"Run run-1 has damaged records: run.json, now run.json.damaged: it is not one whole JSON object\n"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+func TestRunsOfAllNamespacesAreThoseThatOneMayRead(t *testing.T) {
+	a := newRealArchive(t)
+	for _, namespace := range []string{"team-nor", "team-pol"} {
+		plan := archivePlan("run-of-"+namespace, noon, v1alpha1.PhaseSucceeded)
+		plan.Namespace = namespace
+		a.run(plan, 16)
+	}
+	c := a.cluster()
+	c.archive, c.namespace = a.as(teamAdmin), ""
+	var out bytes.Buffer
+	if err := c.listRuns(t.Context(), "", "table", &out); err != nil {
+		t.Fatal(err)
+	}
+	if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "NAMESPACE   NAME ") || !strings.HasPrefix(lines[1], "team-nor    quickstart ") {
+		t.Errorf("%s\nwant the run of team-nor with its namespace, not that of team-pol", out.String())
+	}
+	out.Reset()
+	if err := c.listRuns(t.Context(), "other", "table", &out); err != nil || out.String() != "The archive has no such runs in the namespaces that you may read\n" {
+		t.Errorf("of an unknown name: %q, %v", out.String(), err)
 	}
 }
 

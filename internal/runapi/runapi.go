@@ -608,6 +608,8 @@ type RunSummary struct {
 	Problem string `json:"problem,omitempty"`
 	// Sealed is set once the run's logs are complete and take no more.
 	Sealed bool `json:"sealed,omitempty"`
+	// Bytes of all files of the run in the archive.
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // AgentEvent is a line of an agent's own log, agent.jsonl.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/safetext"
+	"vignette.dev/vignette/internal/wording"
 )
 
 func statusErrorf(status int, format string, args ...any) error {
@@ -67,7 +69,8 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, limit int64, v
 		return fmt.Errorf("request: %w", err)
 	}
 	if err := json.Unmarshal(text, value); err != nil {
-		return statusErrorf(http.StatusBadRequest, "the request is not the expected JSON: %v", err)
+		_, what := wording.JSONFault(err)
+		return statusErrorf(http.StatusBadRequest, "the request is not the expected JSON: %s", cmp.Or(what, err.Error())) // own types say what they want
 	}
 	return nil
 }

@@ -55,6 +55,10 @@ func TestWhatATeamHasInTheArchiveIsTheSameAfterARestart(t *testing.T) {
 	if err != nil || before.Bytes == 0 {
 		t.Fatalf("%+v, %v", before, err)
 	}
+	runs, err := l.as("viewer").Runs(context.Background(), "team-nor", "")
+	if err != nil || len(runs) != 1 || runs[0].Bytes != before.Bytes {
+		t.Errorf("%+v, %v; want one run with the team's %d bytes", runs, err, before.Bytes)
+	}
 	l.stop()
 	l.start()
 	after, err := l.as("viewer").Usage(context.Background(), "team-nor")

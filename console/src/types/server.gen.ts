@@ -2228,6 +2228,8 @@ export interface components {
             problem?: string;
             /** @description sealed is set once the run's logs are complete and take no more. */
             sealed?: boolean;
+            /** @description bytes of all files of the run in the archive. */
+            bytes?: number;
         };
         /** @description Tolerances of a verdict. */
         RunapiTolerances: {
