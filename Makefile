@@ -39,8 +39,8 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 .PHONY: test
 test: ## Set up all that is needed, run the tests (others: test-emane, -gitops, -guest, -hosts, -kueue, -long, -restart, -starved, -vm)
 	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
-		'tests with the race detector' '$(MAKE) -s test-unit' 'tests without it' '$(MAKE) -s test-sequential' \
-		'tests of the analysis and the console' '$(MAKE) -s -j2 --output-sync=target test-analysis test-console' \
+		'tests with the race detector' '$(MAKE) -s test-unit' \
+		'tests without it, of the analysis and the console' '$(MAKE) -s -j3 --output-sync=target test-sequential test-analysis test-console' \
 		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e' 'console in a browser' '$(WITH_CLUSTER) $(MAKE) -s test-browser'
 
 .PHONY: install
