@@ -383,7 +383,7 @@ def test_figures_of_a_part_are_of_its_nodes_and_seconds(partly):
     assert analysis.results["networks"][0]["captured"] == {"nodes": ["nor"], "fromSeconds": 9.0, "toSeconds": 19.0}
     assert any(note["what"] == WHOLE for note in analysis.results["notes"]) and analysis.results["gaps"] is None
     section = traffic.volume_section(analysis)
-    chart, by_protocol = section.parts[2:4]
+    chart, by_protocol = section.parts[3:5]
     assert chart.title == "Data volume by layer: wan, sent by nor from 9 to 19 s" and "Bytes that nor sent" in chart.caption
     assert by_protocol.title.endswith("wan, sent by nor from 9 to 19 s") and by_protocol.rows == [("olsrv2", "routing", "3", "306", "30.6")]
     wide = chart.svg[: chart.svg.index("</svg>")]
@@ -392,7 +392,7 @@ def test_figures_of_a_part_are_of_its_nodes_and_seconds(partly):
 
 
 def test_the_chart_of_layers_has_routing_apart(captured):
-    chart = traffic.volume_section(analyse(captured.write())).parts[2]
+    chart = traffic.volume_section(analyse(captured.write())).parts[3]
     totals = {row[0]: row[1] for row in chart.table.rows}
     own, routing = charts.number(20 * 240), charts.number(10 * 102)
     assert totals == {"Ethernet": "280", "IP": "400", "transport": "160", "application": own, "routing, all layers": routing}
@@ -405,7 +405,7 @@ def test_the_second_in_which_the_drain_ended_has_the_rate_of_a_whole_one(capture
     captured.plan["measureEndNanoseconds"] = 20 * SECOND + SECOND // 2
     packets = [capturelab.packet(T0 + int(at * SECOND), capturelab.udp("198.18.9.1", 269, bytes(60))) for at in (20.2, 20.8)]
     capturelab.write(captured.directory / "captures/run/wan/nor.pcapng", *packets)
-    chart, by_protocol = traffic.volume_section(analyse(captured.write())).parts[2:4]
+    chart, by_protocol = traffic.volume_section(analyse(captured.write())).parts[3:5]
     frames = 7 if len(nodes) == 2 else 2
     assert chart.table.rows[-1] == ("routing, all layers", str(102 * frames), "204")
     assert ("olsrv2", "routing", str(frames), str(102 * frames), charts.number(102 * frames / 21)) in by_protocol.rows

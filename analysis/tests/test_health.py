@@ -12,7 +12,7 @@ def test_bytes_per_second_are_averaged_over_the_measurement_by_interpolation(pai
     pair.sample("prt", 9.5, 700).sample("prt", 20.5, 700)
     results = analyse(pair.write()).results
     # nor: 500 bytes until 10 s by interpolation, 9200 until 20 s; prt: nothing meanwhile.
-    assert results["networks"] == [{"name": "wan", "bytesPerSecond": 870.0}]
+    assert results["networks"] == [{"name": "wan", "bytesPerSecond": 870.0, "frames": {"sent": 87, "received": 0, "drops": None}}]
 
 
 def test_counters_that_begin_anew_go_on(pair):

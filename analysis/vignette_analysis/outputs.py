@@ -133,7 +133,7 @@ def _headline(results: dict) -> pl.DataFrame:
 
 
 def _networks(results: dict) -> pl.DataFrame:
-    schema = {"name": pl.String} | dict.fromkeys(summary.NETWORK_FIGURES, pl.Float64)
+    schema = {"name": pl.String} | dict.fromkeys(summary.NETWORK_FIGURES, pl.Float64) | dict.fromkeys(summary.FRAME_COUNTS, pl.Int64)
     return pl.DataFrame(summary.networks(results), schema=schema)
 
 
@@ -154,8 +154,11 @@ def tables(results: dict, plan: dict | None = None) -> str:
     if sizes := summary.sizes(results):
         lines.append(f"Message on the wire, median: {', '.join(f'{name} {size} bytes' for name, size in sizes)}")
     for network in results["networks"] or []:
-        rate = network.get("bytesPerSecond")
-        lines.append(f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent"))
+        rate, frames = network.get("bytesPerSecond"), network.get("frames")
+        line = f"Network {network['name']}: " + ("not measured" if rate is None else f"{rate:.1f} bytes/s sent")
+        if frames is not None:
+            line += f"; {frames['sent']} frames sent, {frames['received']} received, dropped {summary.dropped(frames)}"
+        lines.append(line)
     lines += _by_hand(plan or {})
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]

@@ -55,7 +55,7 @@ func wholeResults() runapi.Results {
 				AgeSeconds: &runapi.PictureFigures{Median: 6.1, Mean: 9.8, P95: 31, Max: 64.5}},
 			{Name: "prt", Pairs: 7, Samples: 525},
 		}},
-		Networks:     []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4)}},
+		Networks:     []runapi.NetworkResult{{Name: "wan", BytesPerSecond: ptr(1225.4), Frames: &runapi.NetworkFrames{Sent: 1200, Received: 3577, Drops: map[string]int64{"loss": 20, "queueFull": 3}}}, {Name: "older", BytesPerSecond: ptr(8.0)}},
 		MessageSizes: []runapi.MessageSize{{Protocol: "mqtt", Messages: 240, MedianBytes: 1034}, {Protocol: "mqtt-sn", Messages: 31, MedianBytes: 966.5}},
 		Clocks:       []runapi.ClockResult{{Node: "prt", WorstOffsetSeconds: 0.00021, WorstUncertaintySeconds: 0.00083, SetSeconds: 420, Measurements: 8}},
 		Gaps:         []runapi.Gap{},

@@ -36,7 +36,7 @@ func requestsTable(r *runapi.Results) table {
 }
 
 func requestFigures(q *runapi.RequestResults) []string {
-	cells := []string{count(q.Triggered), count(q.Sent), count(q.Receipts), percentText(q.ReceiptPercent), failedText(q.Failed), count(q.Outstanding), count(q.Retransmissions)}
+	cells := []string{count(q.Triggered), count(q.Sent), count(q.Receipts), percentText(q.ReceiptPercent), byReason(q.Failed), count(q.Outstanding), count(q.Retransmissions)}
 	t := q.ResponseSeconds
 	if t == nil {
 		return append(cells, "-", "-", "-", "-", "-", "-", "-")
@@ -44,8 +44,8 @@ func requestFigures(q *runapi.RequestResults) []string {
 	return append(cells, seconds(t.Min), seconds(t.P25), seconds(t.Median), meanText(t, meanOf(q)), seconds(t.P75), p95Text(t), seconds(t.Max))
 }
 
-// failedText such as "3 (2 timeout, 1 refused)", the most frequent reason first.
-func failedText(failed map[string]int64) string {
+// byReason counts what failed or was dropped, such as "3 (2 timeout, 1 refused)", the most frequent reason first.
+func byReason(failed map[string]int64) string {
 	var total int64
 	reasons := slices.SortedFunc(maps.Keys(failed), func(a, b string) int { return cmp.Or(cmp.Compare(failed[b], failed[a]), cmp.Compare(a, b)) })
 	said := make([]string, len(reasons))
@@ -87,7 +87,7 @@ func requestLine(q *runapi.RequestResults) string {
 	if q == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d requests have a receipt (%s %%); failed: %s; outstanding: %d", q.Receipts, q.Triggered, percentText(q.ReceiptPercent), failedText(q.Failed), q.Outstanding)
+	text := fmt.Sprintf("%d of %d requests have a receipt (%s %%); failed: %s; outstanding: %d", q.Receipts, q.Triggered, percentText(q.ReceiptPercent), byReason(q.Failed), q.Outstanding)
 	if t := q.ResponseSeconds; t != nil {
 		text += fmt.Sprintf("; median response time %s, mean %s", seconds(t.Median), meanText(t, meanOf(q)))
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -188,7 +189,11 @@ func significant(v float64) string {
 }
 
 func networksTable(networks []runapi.NetworkResult) table {
+	counted := slices.ContainsFunc(networks, func(n runapi.NetworkResult) bool { return n.Frames != nil }) // not in older results
 	rows := table{figures("NETWORK", "data volume", "of it routing")}
+	if counted {
+		rows[0] = slices.Concat(rows[0], right("frames sent", "received"), left("dropped"))
+	}
 	for _, n := range networks {
 		if n.BytesPerSecond == nil {
 			continue
@@ -197,9 +202,20 @@ func networksTable(networks []runapi.NetworkResult) table {
 		if n.RoutingBytesPerSecond != nil {
 			routing = size(int64(math.Round(*n.RoutingBytesPerSecond))) + "/s"
 		}
-		rows = append(rows, figures(n.Name, size(int64(math.Round(*n.BytesPerSecond)))+"/s", routing))
+		row := figures(n.Name, size(int64(math.Round(*n.BytesPerSecond)))+"/s", routing)
+		if counted {
+			row = append(row, frameCells(n.Frames)...)
+		}
+		rows = append(rows, row)
 	}
 	return rows
+}
+
+func frameCells(f *runapi.NetworkFrames) []cell {
+	if f == nil {
+		return append(right("-", "-"), left("-")...)
+	}
+	return append(right(count(f.Sent), count(f.Received)), left(byReason(f.Drops))...)
 }
 
 // size in bytes, kB, MB or GB of a thousand each.

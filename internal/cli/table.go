@@ -26,13 +26,18 @@ func left(texts ...string) []cell {
 	return row
 }
 
-// figures makes a row of a name and figures, which are aligned to the right.
-func figures(name string, texts ...string) []cell {
-	row := left(append([]string{name}, texts...)...)
-	for i := range row[1:] {
-		row[i+1].right = true
+// right makes cells that are aligned to the right, as figures are.
+func right(texts ...string) []cell {
+	row := left(texts...)
+	for i := range row {
+		row[i].right = true
 	}
 	return row
+}
+
+// figures makes a row of a name and figures.
+func figures(name string, texts ...string) []cell {
+	return append(left(name), right(texts...)...)
 }
 
 // oneLine removes line breaks of a message, such as an app's last output, which would break a table.

@@ -352,8 +352,18 @@ type NetworkResult struct {
 	ByLayer               map[string]float64 `json:"byLayer,omitempty"`
 	RoutingBytesPerSecond *float64           `json:"routingBytesPerSecond,omitempty"`
 	TCP                   *TCPResult         `json:"tcp,omitempty"`
+	// Frames of all its radios in the same time. Absent in older results, and if no radio was sampled.
+	Frames *NetworkFrames `json:"frames,omitempty"`
 	// Captured is the part of the traffic that captures cover; absent if that is all of it, or nothing.
 	Captured *Captured `json:"captured,omitempty"`
+}
+
+// NetworkFrames are sent once per transmission, and received once per receiver.
+type NetworkFrames struct {
+	Sent     int64 `json:"sent"`
+	Received int64 `json:"received"`
+	// Drops by the reasons of docs/reference/radio/metrics.md.
+	Drops map[string]int64 `json:"drops"`
 }
 
 // Captured names the part of a network's traffic that captures cover: what these nodes sent in this time after T0.

@@ -95,6 +95,9 @@ func TestNothingArrivesWhileTheRadioIsSilent(t *testing.T) {
 	if results.Messages.Received != 0 {
 		t.Errorf("%+v arrived although the radio was silent: there is a way around it", results.Messages)
 	}
+	if f := results.Networks[0].Frames; f == nil || f.Received != 0 || f.Drops["silent"] == 0 {
+		t.Errorf("frames: %+v; want none received, and some dropped as silent", f)
+	}
 	state := stateOf(t, done.UID)
 	if state.Counters.Triggered == 0 {
 		t.Errorf("the publisher did not even try: %+v", state.Counters)

@@ -1,6 +1,7 @@
-"""radiod's samples: data volume of each network."""
+"""radiod's samples: data volume and frames of each network."""
 
 import itertools
+from collections import Counter
 
 import polars as pl
 
@@ -18,6 +19,7 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
     networks = {n["name"]: 0.0 for n in run.plan.get("spec", {}).get("networks") or []}
     measured: set[str] = set()
     routing: dict[str, float] = {}
+    frames: dict[str, Counter[str]] = {}
     window = run.window
     ordered = radiolog.in_order(samples, *radiolog.RADIO)
     for (network, node), series in ordered.partition_by(["network", "node"], as_dict=True, maintain_order=True).items():
@@ -25,6 +27,7 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
         if window:
             networks[network] = networks.get(network, 0.0) + _bytes(run, log, network, node, rows, gaps)
             measured.add(network)
+            frames.setdefault(network, Counter()).update(_frames(rows, window))
             routed = [row for row in rows if row["routingBytesSent"] is not None]
             if routed:
                 values = _counter(routed, "routingBytesSent")
@@ -38,6 +41,7 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
         {"name": n}
         | ({"bytesPerSecond": total / seconds} if n in measured else {})
         | ({"routingBytesPerSecond": routing[n] / seconds} if n in routing else {})
+        | ({"frames": _rounded(frames[n])} if n in frames else {})
         for n, total in networks.items()
     ]
     return figures, whole
@@ -60,7 +64,7 @@ def _counter(rows: list[dict], field: str) -> list[tuple[int, int]]:
     """A counter's values over time, continued across restarts of radiod."""
     values, offset, before = [], 0, 0
     for row in rows:
-        now = row[field] or 0
+        now = row.get(field) or 0
         if now < before:
             offset += before
         before = now
@@ -93,6 +97,20 @@ def _bytes(run: Run, log: RadioLog, network: str, node: str, rows: list[dict], g
             reason = "the counters began at 0 again: what was sent between these two samples may be counted in part"
             gaps.add(what, reason, node, run.since_t0(before["ts"]), run.since_t0(after["ts"]))
     return _at(values, end) - _at(values, start)
+
+
+def _frames(rows: list[dict], window: tuple[int, int]) -> dict[str, float]:
+    """A radio's frames in the window: sent, received, and dropped by reason."""
+    flat = [{"ts": row["ts"], "sent": row["framesSent"], "received": row["framesReceived"]} | (row["drops"] or {}) for row in rows]
+    counted = {name for row in flat for name, frames in row.items() if frames and name != "ts"}
+    return {name: _at(values, window[1]) - _at(values, window[0]) for name in counted for values in [_counter(flat, name)]}
+
+
+def _rounded(frames: Counter[str]) -> dict:
+    """The frames of all radios, of which some are interpolated. Reasons are in the order of the documentation."""
+    counts = {name: round(value) for name, value in frames.items()}
+    drops = {reason: counts[reason] for reason in radiolog.DROPS if counts.get(reason)}
+    return {"sent": counts.get("sent", 0), "received": counts.get("received", 0), "drops": drops or None}
 
 
 def _in_flight(run: Run, network: str, node: str, rows: list[dict], gaps: Gaps) -> None:

@@ -13,17 +13,22 @@ from . import jsonlines
 from .gaps import Gaps
 from .run import Run
 
-# Reasons of drops that the analysis uses.
-_DROPS = ("inFlightAtEnd", "tapRing", "routerSocket", "missedSlot", "queueFull", "interfered", "halfDuplex", "fragmentTimeout")
+# Why radiod drops frames (docs/reference/radio/metrics.md).
+DROPS = (
+    *("loss", "queueFull", "silent", "emissionControl", "noReceiver", "tooLarge", "belowSensitivity", "lowSINR", "interfered", "halfDuplex"),
+    *("notListening", "fragmentTimeout", "malformed", "oversize", "detached", "interfaceDown", "writeFailed", "inFlightAtEnd"),
+    *("missedSlot", "tapRing", "routerSocket", "radiodRestarted"),
+)
 _SAMPLE = {
     "ts": pl.Int64,
     "network": pl.String,
     "node": pl.String,
     "framesSent": pl.Int64,
     "bytesSent": pl.Int64,
+    "framesReceived": pl.Int64,
     "queueDepth": pl.Int64,
     "host": pl.String,
-    "drops": pl.Struct(dict.fromkeys(_DROPS, pl.Int64)),
+    "drops": pl.Struct(dict.fromkeys(DROPS, pl.Int64)),
     "worstLatenessSeconds": pl.Float64,
     "lateReleases": pl.Int64,
     "latenessCounts": pl.List(pl.Int64),

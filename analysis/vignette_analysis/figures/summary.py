@@ -1,5 +1,6 @@
 """The figures of a run as rows of text for every form of table: LaTeX, CSV, HTML."""
 
+from ..data.radiolog import DROPS
 from .picture import FIGURES
 from .verdict import off_by
 from .verdict import sentence as verdict_sentence
@@ -174,9 +175,13 @@ def picture_cells(entry: dict) -> list[str]:
 
 def failed(entry: dict) -> str:
     """The number of failed requests, with their reasons."""
-    reasons = entry["failed"] or {}
-    named = f" ({', '.join(f'{count} {reason}' for reason, count in reasons.items())})" if reasons else ""
-    return f"{sum(reasons.values())}{named}"
+    return _by_reason(entry["failed"])
+
+
+def _by_reason(counts: dict[str, int] | None) -> str:
+    counts = counts or {}
+    named = f" ({', '.join(f'{count} {reason}' for reason, count in counts.items())})" if counts else ""
+    return f"{sum(counts.values())}{named}"
 
 
 def _interval(bounds: dict | None, decimals: int) -> str:
@@ -195,11 +200,29 @@ _NETWORK = {
     **{f"tcp{key[0].upper()}{key[1:]}": ("tcp", key) for key in ("retransmissions", "spurious", "duplicateAcks")},
 }
 NETWORK_FIGURES = tuple(_NETWORK)
+_DROPPED = {f"dropped{reason[0].upper()}{reason[1:]}": reason for reason in DROPS}
+# Counts of a network's frames; those dropped by reason.
+FRAME_COUNTS = ("framesSent", "framesReceived", *_DROPPED)
 
 
 def networks(results: dict) -> list[dict[str, str | float | None]]:
-    """Each network's name and NETWORK_FIGURES: bytes per second, counts of TCP; None if not measured."""
-    return [{"name": entry["name"]} | {name: _at(entry, path) for name, path in _NETWORK.items()} for entry in results["networks"] or []]
+    """Each network's name, NETWORK_FIGURES (bytes per second, counts of TCP) and FRAME_COUNTS; None if not measured."""
+    return [
+        {"name": entry["name"]} | {name: _at(entry, path) for name, path in _NETWORK.items()} | _frames(entry.get("frames"))
+        for entry in results["networks"] or []
+    ]
+
+
+def _frames(frames: dict | None) -> dict[str, int | None]:
+    if frames is None:
+        return dict.fromkeys(FRAME_COUNTS)
+    drops = frames["drops"] or {}
+    return {"framesSent": frames["sent"], "framesReceived": frames["received"]} | {name: drops.get(reason, 0) for name, reason in _DROPPED.items()}
+
+
+def dropped(frames: dict) -> str:
+    """The number of dropped frames, with the reasons."""
+    return _by_reason(frames["drops"])
 
 
 def _at(entry: dict, path: tuple[str, ...]) -> float | None:

@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from ..data.captures.coverage import Covered, covered
+from ..figures import summary
 from ..figures.analysis import Analysis
 from . import charts, times
 from .charts import number
@@ -24,7 +25,7 @@ def volume_section(analysis: Analysis) -> Section:
     """Bytes of each network by layer, over time and by protocol."""
     networks = analysis.results["networks"] or []
     window = Text("From the first start of a publisher to the end of the drain.", "note")
-    parts: list = [_rates(networks), window] if networks else []
+    parts: list = [_rates(networks), *_frames(networks), window] if networks else []
     if analysis.volume.is_empty():
         parts.append(Text("By layer and protocol: not known, as no capture was analysed; an experiment asks for captures with collect.captures."))
         return Section("volume", "Data volume", parts)
@@ -47,6 +48,12 @@ def _rates(networks: list[dict]) -> Table:
         cells = [number(entry.get(name)) for name in ("bytesPerSecond", "routingBytesPerSecond")]
         rows.append((entry["name"], *cells, *(number(layers.get(layer)) for layer in LAYERS)))
     return table("Bytes per second of all nodes", ("Network", "All", "Routing", *_LAYERS), rows)
+
+
+def _frames(networks: list[dict]) -> list[Table]:
+    counted = [(entry["name"], entry["frames"]) for entry in networks if entry.get("frames")]
+    rows = [(name, number(frames["sent"]), number(frames["received"]), summary.dropped(frames)) for name, frames in counted]
+    return [table("Frames of all radios", ("Network", "Sent", "Received", "Dropped, by reason"), rows, text=(0, 3))] if rows else []
 
 
 def _by_layer(analysis: Analysis, of: str, part: pl.DataFrame, known: Covered) -> Chart:

@@ -1318,6 +1318,15 @@ export interface components {
             /** @description links replace the network's own model for frames from one group of nodes to another; one direction each. */
             links?: components["schemas"]["GroupLink"][];
         };
+        /** @description NetworkFrames are sent once per transmission, and received once per receiver. */
+        NetworkFrames: {
+            sent: number;
+            received: number;
+            /** @description drops by the reasons of docs/reference/radio/metrics.md. */
+            drops: {
+                [key: string]: number;
+            } | null;
+        };
         /** @description NetworkResult is the data volume of one network. */
         NetworkResult: {
             name: string;
@@ -1328,6 +1337,8 @@ export interface components {
             };
             routingBytesPerSecond?: number;
             tcp?: components["schemas"]["TCPResult"];
+            /** @description frames of all its radios in the same time. Absent in older results, and if no radio was sampled. */
+            frames?: components["schemas"]["NetworkFrames"];
             /** @description captured is the part of the traffic that captures cover; absent if that is all of it, or nothing. */
             captured?: components["schemas"]["Captured"];
         };

@@ -7,6 +7,7 @@ import { afterT0 } from "../../components/time";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { drawLayers, layerColumns, layerLegend, layerVolumes } from "./layers";
 import type { PartProps } from "./part";
+import { droppedWords, framesDropped } from "./words";
 
 /** Volume shows what networks carried. */
 export function Volume({ results, state }: PartProps) {
@@ -37,6 +38,9 @@ const networkColumns: Column<NetworkResult>[] = [
   { id: "name", head: "Network", value: ({ name }) => name },
   { id: "volume", head: "Volume", numeric: true, value: (row) => row.bytesPerSecond, show: (row) => bytesPerSecond(row.bytesPerSecond) },
   { id: "routing", head: "Of it routing", numeric: true, value: (row) => row.routingBytesPerSecond, show: (row) => bytesPerSecond(row.routingBytesPerSecond) },
+  { id: "sent", head: "Frames sent", numeric: true, value: ({ frames }) => frames?.sent, show: ({ frames }) => count(frames?.sent) },
+  { id: "received", head: "Received", numeric: true, value: ({ frames }) => frames?.received, show: ({ frames }) => count(frames?.received) },
+  { id: "dropped", head: "Dropped", numeric: true, value: ({ frames }) => framesDropped(frames), show: ({ frames }) => droppedWords(frames) },
   { id: "retransmissions", head: "TCP retransmissions", numeric: true, value: ({ tcp }) => tcp?.retransmissions, show: ({ tcp }) => count(tcp?.retransmissions) },
   { id: "spurious", head: "Spurious", numeric: true, value: ({ tcp }) => tcp?.spurious, show: ({ tcp }) => count(tcp?.spurious) },
   { id: "acks", head: "Duplicate ACKs", numeric: true, value: ({ tcp }) => tcp?.duplicateAcks, show: ({ tcp }) => count(tcp?.duplicateAcks) },

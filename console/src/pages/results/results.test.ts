@@ -11,7 +11,7 @@ import { layerVolumes } from "./layers";
 import { chosenLosses, lossesOf } from "./losses";
 import { curveOf, pairWords } from "./picture";
 import { figureColumns, figureRows, found } from "./rows";
-import { gapsLabel, headlinesOf, lateWords, offBy, reasonsOf, verdictWords, when } from "./words";
+import { droppedWords, gapsLabel, headlinesOf, lateWords, offBy, reasonsOf, verdictWords, when } from "./words";
 
 const state = JSON.parse(readFileSync(new URL("../../testing/data/run.json", import.meta.url), "utf8")) as RunState;
 const results = state.results as Results;
@@ -62,6 +62,12 @@ test("times of gaps are after T0", () => {
   expect(when({})).toBe("");
   expect(gapsLabel(results)).toBe("1 gap");
   expect(gapsLabel({ ...results, gaps: null })).toBe("No gaps");
+});
+
+test("dropped frames are counted with their reasons", () => {
+  expect(droppedWords({ sent: 1200, received: 3577, drops: { queueFull: 3, loss: 20 } })).toBe("23 (20 loss, 3 queueFull)");
+  expect(droppedWords({ sent: 1200, received: 1200, drops: null })).toBe("0");
+  expect(droppedWords(undefined)).toBe("\u2013");
 });
 
 test("reasons of failed requests begin with the most frequent", () => {

@@ -109,7 +109,20 @@ export function lateWords({ node, what, worstSeconds }: Late): string {
   return `${what}${node === "" ? "" : ` at ${node}`}${worstSeconds === 0 ? "" : `, by ${duration(worstSeconds)} at worst`}`;
 }
 
-/** reasonsOf failed requests, the most frequent first. */
+type Frames = NonNullable<NonNullable<Results["networks"]>[number]["frames"]>;
+
+/** framesDropped by a network's radios, for all reasons. */
+export function framesDropped(frames: Frames | undefined): number | undefined {
+  return frames && Object.values(frames.drops ?? {}).reduce((sum, n) => sum + n, 0);
+}
+
+/** droppedWords have the number of dropped frames, and the reasons, such as 23 (20 loss, 3 queueFull). */
+export function droppedWords(frames: Frames | undefined): string {
+  const reasons = reasonsOf(frames?.drops).map(([reason, n]) => `${count(n)} ${reason}`);
+  return count(framesDropped(frames)) + (reasons.length > 0 ? ` (${reasons.join(", ")})` : "");
+}
+
+/** reasonsOf failed requests or dropped frames, the most frequent first. */
 export function reasonsOf(failed: Record<string, number> | null | undefined): [string, number][] {
   return Object.entries(failed ?? {}).sort(([a, m], [b, n]) => n - m || (a < b ? -1 : 1));
 }
