@@ -12,7 +12,7 @@ import (
 
 // digestMismatch is the error for bytes that do not have their digest.
 func (s *Server) digestMismatch(what string) error {
-	s.metrics.refused.WithLabelValues("damaged").Inc()
+	s.metrics.refused.WithLabelValues(refusedDamaged).Inc()
 	return statusErrorf(http.StatusUnprocessableEntity, "%s does not have the SHA-256 that came with it: it was damaged in transit, send it again", what)
 }
 

@@ -588,9 +588,9 @@ func (s *Server) recordRefusal(run *run, p string, err error) error {
 	reason := ""
 	switch {
 	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota):
-		reason = "quota"
+		reason = refusedQuota
 	case errors.Is(err, archive.ErrFull):
-		reason = "full"
+		reason = refusedFull
 	default:
 		return err
 	}

@@ -15,6 +15,13 @@ type metrics struct {
 	refused  *prometheus.CounterVec
 }
 
+// Reasons for which appends are refused.
+const (
+	refusedQuota   = "quota"
+	refusedFull    = "full"
+	refusedDamaged = "damaged"
+)
+
 func newMetrics(dir string, runs func() int, scenarios func() int64) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
@@ -24,6 +31,9 @@ func newMetrics(dir string, runs func() int, scenarios func() int64) *metrics {
 			Name: "vignette_server_archived_bytes_total", Help: "Bytes archived since the start, by kind: log, radio, capture, event, result or scenario."}, []string{"kind"}),
 		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "vignette_server_refused_appends_total", Help: "Appends that the archive did not take, by reason: quota, full or damaged."}, []string{"reason"}),
+	}
+	for _, reason := range []string{refusedQuota, refusedFull, refusedDamaged} {
+		m.refused.WithLabelValues(reason) // a series that begins with its first refusal shows no increase to an alert
 	}
 	m.registry.MustRegister(m.requests, m.bytes, m.refused,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

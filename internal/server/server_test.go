@@ -1045,7 +1045,9 @@ func TestMetricsCountRequestsAndSpace(t *testing.T) {
 	answer := httptest.NewRecorder()
 	l.server.Metrics().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	text := answer.Body.Bytes()
-	for _, want := range []string{`vignette_server_requests_total{route="PUT /v1/runs/{uid}",status="200"} 1`, "vignette_server_runs 1", "vignette_server_volume_free_bytes "} {
+	for _, want := range []string{`vignette_server_requests_total{route="PUT /v1/runs/{uid}",status="200"} 1`, "vignette_server_runs 1", "vignette_server_volume_free_bytes ",
+		// From the start, or the first refusals are no increase.
+		`vignette_server_refused_appends_total{reason="quota"} 0`, `vignette_server_refused_appends_total{reason="full"} 0`, `vignette_server_refused_appends_total{reason="damaged"} 0`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("metrics lack %s", want)
 		}
