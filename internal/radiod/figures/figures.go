@@ -61,11 +61,11 @@ type Node struct {
 	Routing *Routing
 }
 
-// ringReason names drops in the TAP's ring, before the model. routerReason names drops of routing packets in
+// RingReason names drops in the TAP's ring, before the model. RouterReason names drops of routing packets in
 // a router's socket, behind it. Both are overload, not radio.
 const (
-	ringReason   = "tapRing"
-	routerReason = "routerSocket"
+	RingReason   = "tapRing"
+	RouterReason = "routerSocket"
 )
 
 // EachDrop gives the frames dropped, by reason.
@@ -81,10 +81,10 @@ func (n *Node) EachDrop(give func(reason string, frames uint64)) {
 		give(radio.Restarted.String(), restarted)
 	}
 	if n.RingDrops > 0 {
-		give(ringReason, n.RingDrops)
+		give(RingReason, n.RingDrops)
 	}
 	if n.Routing != nil && n.Routing.ReceiveDrops > 0 {
-		give(routerReason, n.Routing.ReceiveDrops)
+		give(RouterReason, n.Routing.ReceiveDrops)
 	}
 }
 

@@ -78,9 +78,7 @@ func collectNode(to chan<- prometheus.Metric, n *figures.Node, labels ...string)
 		framesReceived: n.FramesReceived, bytesReceived: n.BytesReceived, framesCorrupted: n.Corrupted} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
 	}
-	n.EachDrop(func(reason string, frames uint64) {
-		to <- prometheus.MustNewConstMetric(drops, prometheus.CounterValue, float64(frames), append(labels[:len(labels):len(labels)], reason)...)
-	})
+	collectDrops(to, n, labels)
 	to <- prometheus.MustNewConstMetric(queueFrames, prometheus.GaugeValue, float64(n.InFlight), labels...)
 	to <- histogramMetric(delaySeconds, &n.Delay, radio.DelayBounds, labels)
 	to <- histogramMetric(latenessSeconds, &n.Lateness, radio.LatenessBounds, labels)
@@ -94,6 +92,21 @@ func collectNode(to chan<- prometheus.Metric, n *figures.Node, labels ...string)
 	to <- prometheus.MustNewConstMetric(slotsUsed, prometheus.CounterValue, float64(n.Slots.Used), labels...)
 	to <- prometheus.MustNewConstMetric(slotsMissed, prometheus.CounterValue, float64(n.Slots.Missed), labels...)
 	to <- histogramMetric(slotLateness, &n.Slots.Lateness, radio.LatenessBounds, labels)
+}
+
+// collectDrops sends overload also where it is 0: a series that begins with its first frames shows no increase to an alert.
+func collectDrops(to chan<- prometheus.Metric, n *figures.Node, labels []string) {
+	dropped := map[string]uint64{figures.RingReason: 0}
+	if n.Routing != nil {
+		dropped[figures.RouterReason] = 0
+	}
+	if n.Classes != nil {
+		dropped[radio.MissedSlot.String()] = 0
+	}
+	n.EachDrop(func(reason string, frames uint64) { dropped[reason] = frames })
+	for reason, frames := range dropped {
+		to <- prometheus.MustNewConstMetric(drops, prometheus.CounterValue, float64(frames), append(labels[:len(labels):len(labels)], reason)...)
+	}
 }
 
 // collectRadios sends the metrics of networks with a physical layer.

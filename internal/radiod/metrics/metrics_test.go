@@ -33,3 +33,16 @@ func TestMetricsHaveTheirNamesAndLabels(t *testing.T) {
 		t.Errorf("problems %v, %v", problems, err)
 	}
 }
+
+// TestOverloadIsThereBeforeItHappens: of a series that begins with its first frames Prometheus sees no increase, and no alert would fire.
+func TestOverloadIsThereBeforeItHappens(t *testing.T) {
+	nodes := []figures.Node{{Node: "hq", Routing: &figures.Routing{}, Classes: []int{0}}, {Node: "veh"}}
+	collector := Collector{func() []figures.Network { return []figures.Network{{Network: "vhf", Nodes: nodes}} }}
+	want := "# HELP vignette_radio_drops_total Frames dropped, by reason.\n# TYPE vignette_radio_drops_total counter\n"
+	for _, labels := range []string{`node="hq",reason="missedSlot"`, `node="hq",reason="routerSocket"`, `node="hq",reason="tapRing"`, `node="veh",reason="tapRing"`} {
+		want += `vignette_radio_drops_total{experiment="",namespace="",network="vhf",` + labels + "} 0\n"
+	}
+	if err := testutil.CollectAndCompare(collector, bytes.NewBufferString(want), "vignette_radio_drops_total"); err != nil {
+		t.Error(err)
+	}
+}
