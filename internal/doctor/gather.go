@@ -193,23 +193,26 @@ func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
 	if err != nil {
 		return unknown[map[string]Part](reasonOf(err))
 	}
-	parts := map[string]Part{}
+	parts, names := map[string]Part{}, map[string]string{}
+	add := func(workload client.Object, part Part) {
+		name := g.partOf(workload)
+		// What goes with a part has a longer name, such as multus-additional-cni-plugins beside multus.
+		if before := names[name]; name != "" && (before == "" || len(workload.GetName()) < len(before)) {
+			parts[name], names[name] = part, workload.GetName()
+		}
+	}
 	for i := range deployments.Items {
 		d := &deployments.Items[i]
-		if name := g.partOf(d); name != "" {
-			part := partFrom(d, &d.Spec.Template)
-			part.Ready, part.Wanted = int(d.Status.ReadyReplicas), int(ptr.Deref(d.Spec.Replicas, 1))
-			parts[name] = part
-		}
+		part := partFrom(d, &d.Spec.Template)
+		part.Ready, part.Wanted = int(d.Status.ReadyReplicas), int(ptr.Deref(d.Spec.Replicas, 1))
+		add(d, part)
 	}
 	for i := range daemons.Items {
 		d := &daemons.Items[i]
-		if name := g.partOf(d); name != "" {
-			part := partFrom(d, &d.Spec.Template)
-			part.Ready, part.Wanted = int(d.Status.NumberReady), int(d.Status.DesiredNumberScheduled)
-			part.Outdated = part.Wanted - int(d.Status.UpdatedNumberScheduled)
-			parts[name] = part
-		}
+		part := partFrom(d, &d.Spec.Template)
+		part.Ready, part.Wanted = int(d.Status.NumberReady), int(d.Status.DesiredNumberScheduled)
+		part.Outdated = part.Wanted - int(d.Status.UpdatedNumberScheduled)
+		add(d, part)
 	}
 	return known(parts)
 }

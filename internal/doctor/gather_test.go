@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,6 +36,22 @@ func TestAPluginThatWasMissingBeforeItsRadiodWasReadyIsNoProblem(t *testing.T) {
 	slices.Sort(got.Value)
 	if want := []string{"team-nor/elsewhere", "team-nor/since"}; got.IsUnknown() || !slices.Equal(got.Value, want) {
 		t.Errorf("%+v, want %q", got, want)
+	}
+}
+
+// TestMultusIsNotWhatGoesWithIt: as OpenShift and RKE2 have it.
+func TestMultusIsNotWhatGoesWithIt(t *testing.T) {
+	daemon := func(name string, ready int32) client.Object {
+		return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "network", Name: name}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3, NumberReady: ready}}
+	}
+	admission := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "network", Name: "multus-admission-controller"}}
+	for _, others := range [][]client.Object{
+		{daemon("multus", 3), daemon("multus-additional-cni-plugins", 0), admission},
+		{daemon("rke2-multus", 3), daemon("rke2-multus-rke2-whereabouts", 0)},
+	} {
+		if got := gathererOf(others...).parts(t.Context()); got.IsUnknown() || got.Value[Multus].Ready != 3 {
+			t.Errorf("%+v beside %s; want 3 pods ready", got, others[1].GetName())
+		}
 	}
 }
 
