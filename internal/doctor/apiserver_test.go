@@ -125,16 +125,19 @@ func seenWithAnOwnClaim(t *testing.T, config *rest.Config, kube client.Client) {
 	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "vignette-system", Name: "own"}, Spec: corev1.PersistentVolumeClaimSpec{
 		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")}}}}
-	for _, o := range []client.Object{server, claim} {
-		if err := kube.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+	if err := kube.Create(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
+	expect(t, r, map[string]string{"storage": "missing there is no claim own"})
+	if err := kube.Create(t.Context(), claim); err != nil {
+		t.Fatal(err)
 	}
 	claim.Status.Phase = corev1.ClaimBound
 	if err := kube.Status().Update(t.Context(), claim); err != nil {
 		t.Fatal(err)
 	}
-	r := CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
+	r = CheckCluster(Gather(t.Context(), config, "team-nor", "vignette-system", "0.1.0"))
 	expect(t, r, map[string]string{"storage": "ok the archive's claim is bound"})
 }
 

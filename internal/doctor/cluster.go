@@ -101,6 +101,8 @@ type Part struct {
 type Storage struct {
 	// Name of the archive's claim, and Claim its phase, empty if there is none; Default is the default class.
 	Name, Claim, Default string
+	// Absent is set if the server waits for a claim that does not exist.
+	Absent bool
 }
 
 // Names of the parts.
@@ -341,6 +343,8 @@ func (c Cluster) storage() Check {
 	switch {
 	case c.Storage.IsUnknown():
 		return k.unknown(c.Storage.Why)
+	case s.Absent:
+		return k.missing("there is no claim "+s.Name, fmt.Sprintf("make it in namespace %s, or correct the chart's server.storage.existingClaim", c.Platform))
 	case s.Claim == "Bound":
 		return k.ok("the archive's claim is bound")
 	case s.Claim != "":

@@ -79,7 +79,7 @@ func Gather(ctx context.Context, config *rest.Config, namespace, platform, progr
 	}
 	c.Hosts, c.Definitions, c.Parts = g.hosts(ctx), g.definitions(ctx), g.parts(ctx)
 	c.Template, c.Archive = g.template(ctx), g.archive(ctx)
-	c.Storage = g.storage(ctx, cmp.Or(c.Parts.Value[Server].Claim, ownClaim))
+	c.Storage = g.storage(ctx, c.Parts.Value[Server].Claim)
 	c.PodSecurity, c.Rights, c.Clocks = g.podSecurity(ctx), g.rights(ctx), g.clocks(ctx)
 	c.PluginProblems, c.Waveforms, c.Monitored = g.pluginProblems(ctx), g.waveforms(ctx), g.monitored(ctx)
 	c.KubeVirt = g.kubeVirt(ctx)
@@ -312,12 +312,17 @@ func (g *gatherer) archive(ctx context.Context) Fact[string] {
 // ownClaim is the archive's claim if the chart makes it.
 const ownClaim = "vignette-archive"
 
-func (g *gatherer) storage(ctx context.Context, name string) Fact[Storage] {
-	s := Storage{Name: name}
+// storage for the archive; mounted is the claim of the server, empty if there is no server.
+func (g *gatherer) storage(ctx context.Context, mounted string) Fact[Storage] {
+	s := Storage{Name: cmp.Or(mounted, ownClaim)}
 	claim := &corev1.PersistentVolumeClaim{}
-	claimErr := g.kube.Get(ctx, client.ObjectKey{Namespace: g.platform, Name: name}, claim)
-	if claimErr == nil {
+	claimErr := g.kube.Get(ctx, client.ObjectKey{Namespace: g.platform, Name: s.Name}, claim)
+	switch {
+	case claimErr == nil:
 		s.Claim = string(claim.Status.Phase)
+	case mounted != "" && apierrors.IsNotFound(claimErr):
+		s.Absent = true
+		return known(s)
 	}
 	var classes storagev1.StorageClassList
 	if err := g.kube.List(ctx, &classes); err != nil && s.Claim == "" {
