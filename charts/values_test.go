@@ -70,6 +70,19 @@ func TestAnAnalysisThatMayFillItsContainerIsRefused(t *testing.T) {
 	}
 }
 
+// TestFiguresThatMayFillTheirVolumeAreRefused: the kubelet would evict Prometheus again and again.
+func TestFiguresThatMayFillTheirVolumeAreRefused(t *testing.T) {
+	for size, want := range map[string]string{"1024MB": "is 1024MB, and monitoring.prometheus.volumeSize 1Gi: the volume must be larger", "1073741824B": "is 1073741824B", "1000MB": "", "1073741823B": ""} {
+		out, err := rendered(t, "vignette", "--set", "monitoring.prometheus.enabled=true,monitoring.prometheus.retentionSize="+size)
+		if refused := err != nil; refused != (want != "") || !strings.Contains(out, want) {
+			t.Errorf("%s: %v\n%s", size, err, out)
+		}
+	}
+	if out, err := rendered(t, "vignette", "--set", "monitoring.prometheus.enabled=true,monitoring.prometheus.volumeSize=0"); err != nil {
+		t.Errorf("a volume without a bound: %v\n%s", err, out)
+	}
+}
+
 func TestWrongValuesAreRefusedByName(t *testing.T) {
 	for set, c := range map[string]struct{ chart, want string }{
 		"images.registy=x":                 {"vignette", "registy"},
