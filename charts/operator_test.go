@@ -11,13 +11,17 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	core "vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/testkube"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // marker of a right beside the code that needs it.
@@ -135,6 +139,71 @@ func TestTheOperatorBlocksOnlyDeletionsThatItMay(t *testing.T) {
 	if !owners["Experiment"] || !owners["RadioNetwork"] {
 		t.Errorf("the golden files have the owners %v", owners)
 	}
+}
+
+// TestTheOperatorBecomesAnOwnerWhereOwnersAreGuarded: OwnerReferencesPermissionEnforcement, which OpenShift has, asks for the right to delete
+// an object before somebody makes it another's.
+func TestTheOperatorBecomesAnOwnerWhereOwnersAreGuarded(t *testing.T) {
+	config := guardedAPI(t)
+	admin, err := client.New(config, client.Options{Scheme: testkube.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"vignette-system", "team-nor"} {
+		create(t, admin, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	}
+	for document := range strings.SplitSeq(render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/operator.yaml"), "\n---\n") {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(document), &object.Object); err != nil {
+			t.Fatal(err)
+		}
+		if kind := object.GetKind(); strings.HasSuffix(kind, "Role") || strings.HasSuffix(kind, "RoleBinding") {
+			if !strings.HasPrefix(kind, "Cluster") {
+				object.SetNamespace("vignette-system")
+			}
+			create(t, admin, object)
+		}
+	}
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "team-nor", Name: name} }
+	experiment := &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Name: "first", UID: "1"}}
+	operator := clientOf(t, config, "system:serviceaccount:vignette-system:vignette-operator")
+	for _, object := range []client.Object{
+		&v1alpha1.LiveChange{ObjectMeta: meta("slower"), Spec: v1alpha1.LiveChangeSpec{Experiment: "first", Changes: []v1alpha1.RadioChange{{Network: "wan", Silent: new(true)}}}},
+		&v1alpha1.Capture{ObjectMeta: meta("frames"), Spec: v1alpha1.CaptureSpec{Experiment: "first", Network: "wan"}},
+		&corev1.ServiceAccount{ObjectMeta: meta(core.WorkflowServiceAccount)},
+		&rbacv1.RoleBinding{ObjectMeta: meta(core.WorkflowServiceAccount), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: core.WorkflowServiceAccount}},
+	} {
+		create(t, admin, object)
+		before := object.DeepCopyObject().(client.Object)
+		object.SetOwnerReferences([]metav1.OwnerReference{core.SharedOwner(experiment)})
+		if err := operator.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+			t.Errorf("%T %s: %v", object, object.GetName(), err)
+		}
+	}
+}
+
+// guardedAPI is an API server that guards who becomes an owner.
+func guardedAPI(t *testing.T) *rest.Config {
+	t.Helper()
+	binary := testkube.Binary()
+	if binary == "" {
+		t.Skip(testkube.NoBinaryHint)
+	}
+	environment, err := testkube.Environment(binary, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	config, err := environment.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stop the API server: %v", err)
+		}
+	})
+	return config
 }
 
 func TestTheOperatorHasTheRightsThatItsCodeNeeds(t *testing.T) {

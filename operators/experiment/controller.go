@@ -31,25 +31,28 @@ import (
 	"vignette.dev/vignette/operators/freshness"
 )
 
-// +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;patch;update;delete
-// +kubebuilder:rbac:groups=vignette.dev,resources=experiments/status;experiments/finalizers,verbs=get;patch;update
-// +kubebuilder:rbac:groups=vignette.dev,resources=livechanges;captures,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=vignette.dev,resources=experiments,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=vignette.dev,resources=experiments/status,verbs=get;patch
+// +kubebuilder:rbac:groups=vignette.dev,resources=experiments/finalizers,verbs=update
+// +kubebuilder:rbac:groups=vignette.dev,resources=livechanges;captures,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=vignette.dev,resources=livechanges/status;captures/status,verbs=get;patch
 // +kubebuilder:rbac:groups=vignette.dev,resources=waveforms;scenarios,verbs=get;list;watch
-// +kubebuilder:rbac:groups=vignette.dev,namespace=vignette-system,resources=radionetworks,verbs=get;list;watch;create;delete;patch;update
+// +kubebuilder:rbac:groups=vignette.dev,namespace=vignette-system,resources=radionetworks,verbs=get;list;watch;create;delete;patch
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete;patch
 // +kubebuilder:rbac:groups="",resources=nodes;resourcequotas;namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=limitranges,verbs=list
 // +kubebuilder:rbac:groups="",resources=services,verbs=get
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=servicecidrs,verbs=list
-// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=get;create;patch
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,verbs=create
+// +kubebuilder:rbac:groups="",resources=serviceaccounts,resourceNames=vignette-workflow,verbs=get;patch;delete
 // +kubebuilder:rbac:groups="",resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups="",resources=secrets,verbs=create
-// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=get;create;patch
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,verbs=create
+// +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=rolebindings,resourceNames=vignette-workflow,verbs=get;patch;delete
 // +kubebuilder:rbac:groups=rbac.authorization.k8s.io,resources=clusterroles,resourceNames=vignette-workflow,verbs=bind
 // +kubebuilder:rbac:groups=k8s.cni.cncf.io,resources=network-attachment-definitions,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=argoproj.io,resources=workflows,verbs=get;list;watch;create;delete;patch;update
-// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=vignette-system,resources=leases,verbs=get;create;update;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=vignette-system,resources=leases,verbs=get;create;update
 // +kubebuilder:rbac:groups="",resources=secrets;persistentvolumeclaims,verbs=get
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads,verbs=get;create;delete
 // +kubebuilder:rbac:groups=kueue.x-k8s.io,resources=workloads/status,verbs=patch
