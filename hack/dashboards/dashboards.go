@@ -173,7 +173,7 @@ func overview() []panel {
 	return []panel{
 		bars("Experiments", "short", "By phase.", 10, query{expr: `sum by (phase) (vignette_experiments)`, legend: "{{phase}}"}),
 		number("Nodes of experiments", "short", "Pods that have not ended.", 5, `sum(vignette_team_nodes) or vector(0)`, "nodes"),
-		number("Room for pods", "short", "Pods that the hosts that are ready can have, those there are included.", 5, `vignette_cluster_allocatable{resource="pods"}`, "pods"),
+		number("Room for pods", "short", "Pods that the hosts that take any can have, those there are included: ready, neither cordoned nor tainted.", 5, `vignette_cluster_allocatable{resource="pods"}`, "pods"),
 		number("Alerts", "short", "That fire.", 4, `count(ALERTS{alertstate="firing", alertname=~"Vignette.*"}) or vector(0)`, "firing"),
 	}
 }

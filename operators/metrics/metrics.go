@@ -29,7 +29,7 @@ var (
 	teamNodes = desc("team_nodes", "Nodes of experiments that have a pod which has not ended.", "namespace")
 	teamQuota = desc("team_quota", "What the ResourceQuotas of a namespace with experiments allow (hard), and what is used of it (used); pods, cores or bytes.",
 		"namespace", "quota", "resource", "type")
-	allocatable    = desc("cluster_allocatable", "What the hosts that are ready have for pods: pods, cores, bytes.", "resource")
+	allocatable    = desc("cluster_allocatable", "What the hosts that take pods have for them: pods, cores, bytes.", "resource")
 	campaignRuns   = desc("campaign_runs", "Runs of a campaign's round, by phase.", "namespace", "campaign", "phase")
 	runDelivered   = desc("campaign_run_delivered_ratio", "Share of the offered deliveries of a run of a campaign that arrived, 0 to 1.", "namespace", "campaign", "run", "point")
 	runMedian      = desc("campaign_run_median_delay_seconds", "Median delay of a run of a campaign from sent to received.", "namespace", "campaign", "run", "point")
@@ -181,7 +181,7 @@ func (c *Collector) hosts(ctx context.Context, out series) error {
 	sums := map[corev1.ResourceName]float64{}
 	for i := range list.Items {
 		node := &list.Items[i]
-		if !queue.IsReady(node) || node.Spec.Unschedulable {
+		if !queue.TakesPods(node) {
 			continue
 		}
 		for _, name := range []corev1.ResourceName{corev1.ResourcePods, corev1.ResourceCPU, corev1.ResourceMemory} {

@@ -111,3 +111,25 @@ func TestExperimentsTeamsAndCampaignsHaveMetrics(t *testing.T) {
 		t.Errorf("%v, problems: %v", err, problems)
 	}
 }
+
+// TestTheRoomIsThatOfHostsThatTakePods: the queue has no other.
+func TestTheRoomIsThatOfHostsThatTakePods(t *testing.T) {
+	host := func(name string, spec corev1.NodeSpec) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+		n.Status.Allocatable = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("1Ki")}
+		return n
+	}
+	taint := corev1.Taint{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}
+	c := collector(t, host("works", corev1.NodeSpec{}), host("cordoned", corev1.NodeSpec{Unschedulable: true}), host("controls", corev1.NodeSpec{Taints: []corev1.Taint{taint}}))
+	const want = `
+# HELP vignette_cluster_allocatable What the hosts that take pods have for them: pods, cores, bytes.
+# TYPE vignette_cluster_allocatable gauge
+vignette_cluster_allocatable{resource="cpu"} 8
+vignette_cluster_allocatable{resource="memory"} 1024
+vignette_cluster_allocatable{resource="pods"} 110
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "vignette_cluster_allocatable"); err != nil {
+		t.Error(err)
+	}
+}
