@@ -53,6 +53,11 @@ func install(t *testing.T, kube client.Client) {
 	radiod.Status = appsv1.DaemonSetStatus{DesiredNumberScheduled: 2, CurrentNumberScheduled: 2, NumberReady: 2, UpdatedNumberScheduled: 1}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "h1"}}
 	create(node)
+	tainted := node.DeepCopy() // by the API server, until it is ready
+	node.Spec.Taints = nil
+	if err := kube.Patch(t.Context(), node, client.MergeFrom(tainted)); err != nil {
+		t.Fatal(err)
+	}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{OperatingSystem: "linux", KernelVersion: "6.1.0-18-amd64"}
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
 	for _, o := range []client.Object{operator, radiod, node} {

@@ -69,8 +69,9 @@ type KubeVirt struct {
 
 // Host of the cluster.
 type Host struct {
-	Name, OS, Kernel, Runtime string
-	Ready                     bool
+	Name, OS, Kernel string
+	// Ready hosts take pods unless they are cordoned or tainted.
+	Ready, TakesPods bool
 }
 
 // Definition of a kind in the cluster.
@@ -160,8 +161,11 @@ func (c Cluster) hosts() Check {
 	if c.Hosts.IsUnknown() {
 		return k.unknown(c.Hosts.Why)
 	}
-	ready, down := 0, []string{}
+	ready, open, down := 0, 0, []string{}
 	for _, h := range c.Hosts.Value {
+		if h.TakesPods && h.OS == "linux" {
+			open++
+		}
 		if h.Ready && h.OS == "linux" {
 			ready++
 		} else if !h.Ready {
@@ -172,6 +176,8 @@ func (c Cluster) hosts() Check {
 	switch {
 	case ready == 0:
 		return k.missing(found, "nodes of experiments need a Linux host that is ready: kubectl get nodes")
+	case open == 0:
+		return k.missing(found+", and none takes pods", "experiments find no room where all hosts are cordoned or tainted: kubectl uncordon NAME, or kubectl taint node NAME KEY-")
 	case len(down) > 0:
 		return k.warning(found, "not ready: "+listNames(down)+"; kubectl describe node shows why")
 	}

@@ -154,7 +154,7 @@ func (g *gatherer) hosts(ctx context.Context) Fact[[]Host] {
 	hosts := []Host{}
 	for _, node := range list.Items {
 		info := node.Status.NodeInfo
-		hosts = append(hosts, Host{node.Name, info.OperatingSystem, info.KernelVersion, info.ContainerRuntimeVersion, queue.IsReady(&node)})
+		hosts = append(hosts, Host{node.Name, info.OperatingSystem, info.KernelVersion, queue.IsReady(&node), queue.TakesPods(&node)})
 	}
 	return known(hosts)
 }
