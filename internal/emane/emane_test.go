@@ -311,11 +311,11 @@ func TestTheFeedHasPathlossByFrequency(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[int][]loss{2: {{1, 72, unknownDB}}}, pathlosses(t, events)); diff != "" {
-		t.Error("at the network's own frequency:", diff)
+	if diff := cmp.Diff(map[int][]loss{2: {{1, 70, unknownDB}}}, pathlosses(t, events)); diff != "" {
+		t.Error("at frequencies without their own:", diff)
 	}
-	if diff := cmp.Diff([]lossAt{{1, 310e6, 60}}, read(events)); diff != "" {
-		t.Error("at others:", diff)
+	if diff := cmp.Diff([]lossAt{{1, 310e6, 60}, {1, 2347e6, 72}}, read(events)); diff != "" {
+		t.Error("at those with their own, of which one is the network's:", diff)
 	}
 	if events, _, _, err = feed.Changes(time.Second); err != nil || len(events) != 1 {
 		t.Fatalf("%d events after a second, %v; want the one that changed", len(events), err)

@@ -1,7 +1,6 @@
 package emane
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -23,10 +22,9 @@ const unknownDB = 1000
 type Feed struct {
 	cursor        *scenario.Cursor
 	members       []feedMember
-	hasPathlosses bool // the scenario has pathlosses, which are not computed from positions
-	needsLocation bool // EMANE computes pathlosses, antenna gains or fading from locations
-	frequency     uint64
-	others        []uint64 // frequencies with pathlosses of their own
+	hasPathlosses bool     // the scenario has pathlosses, which are not computed from positions
+	needsLocation bool     // EMANE computes pathlosses, antenna gains or fading from locations
+	frequencies   []uint64 // with pathlosses of their own
 	published     map[link]float64
 	positions     map[int]*emanepb.Location // as published, by member
 	antennas      *Antennas
@@ -39,7 +37,7 @@ type Feed struct {
 	selected      map[link]scenario.Fading // as published
 }
 
-// link from one member to another by their indexes, at one of the other frequencies or at 0, the network's own.
+// link from one member to another by their indexes, at a frequency with pathlosses of its own, or at 0, all others.
 type link struct {
 	from, to  int
 	frequency uint64
@@ -78,10 +76,9 @@ func NewFeed(spec *v1alpha1.RadioNetworkSpec, s *scenario.Scenario, neighbours .
 		}
 		f.members = append(f.members, one)
 	}
-	p := phyOf(spec, &v1alpha1.Member{})
-	f.hasPathlosses, f.frequency = readsPathlosses(spec), uint64(p.Frequency.Hertz())
+	f.hasPathlosses = readsPathlosses(spec)
 	if f.cursor != nil {
-		f.others = slices.DeleteFunc(f.cursor.PathlossFrequencies(), func(hertz uint64) bool { return hertz == f.frequency })
+		f.frequencies = f.cursor.PathlossFrequencies()
 	}
 	f.needsLocation = spec.Waveform.PHY() != nil && (!f.hasPathlosses || f.antennas != nil || Fades(spec))
 	if w := spec.Waveform.EMANE; w != nil && w.Model == v1alpha1.EMANECommEffect {
@@ -158,16 +155,16 @@ func (f *Feed) pathloss(from, to int, all bool) *emanepb.Pathloss {
 	if !tell {
 		return nil
 	}
-	back, known := f.pathlossAt(to, from, f.frequency)
+	back, known := f.pathlossAt(link{from: to, to: from})
 	if !known {
 		back = unknownDB
 	}
 	return &emanepb.Pathloss{From: f.nem(from), Forward: proto.Float32(float32(there)), Reverse: proto.Float32(float32(back))}
 }
 
-// pathlossEx has the pathlosses at the other frequencies that are to be published.
+// pathlossEx has the pathlosses at frequencies of their own that are to be published.
 func (f *Feed) pathlossEx(from, to int, all bool) (some []*emanepb.FrequencyPathloss) {
-	for _, hertz := range f.others {
+	for _, hertz := range f.frequencies {
 		if dB, tell := f.change(link{from, to, hertz}, all); tell {
 			entry := &emanepb.FrequencyPathloss_Entry{FrequencyHertz: &hertz, Loss: proto.Float32(float32(dB))}
 			some = append(some, &emanepb.FrequencyPathloss{From: f.nem(from), Entries: []*emanepb.FrequencyPathloss_Entry{entry}})
@@ -181,7 +178,7 @@ func (f *Feed) nem(member int) *uint32 { return new(uint32(f.members[member].nem
 
 // change returns a link's pathloss, and whether it is to be published.
 func (f *Feed) change(l link, all bool) (dB float64, tell bool) {
-	dB, known := f.pathlossAt(l.from, l.to, cmp.Or(l.frequency, f.frequency))
+	dB, known := f.pathlossAt(l)
 	before, told := f.published[l]
 	if !known {
 		dB = unknownDB
@@ -193,12 +190,12 @@ func (f *Feed) change(l link, all bool) (dB float64, tell bool) {
 	return dB, true
 }
 
-func (f *Feed) pathlossAt(from, to int, hertz uint64) (dB float64, known bool) {
-	a, b := f.members[from].index, f.members[to].index
-	if from == to || a < 0 || b < 0 || a == b {
+func (f *Feed) pathlossAt(l link) (dB float64, known bool) {
+	a, b := f.members[l.from].index, f.members[l.to].index
+	if l.from == l.to || a < 0 || b < 0 || a == b {
 		return 0, false
 	}
-	return f.cursor.PathlossAt(a, b, hertz)
+	return f.cursor.PathlossAt(a, b, l.frequency)
 }
 
 func effectOf(e *v1alpha1.EMANEEffect) *scenario.CommEffect {

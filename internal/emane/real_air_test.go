@@ -305,7 +305,7 @@ func TestARealEMANEHasThePathlossOfEachSlotsFrequency(t *testing.T) {
 	spec := slotted()
 	spec.Members, spec.Radios = spec.Members[:2], nil
 	spec.Waveform.EMANE = &v1alpha1.EMANESettings{Parameters: []v1alpha1.EMANEParameter{phyParameter("stats.receivepowertableenable", "on")}}
-	spec.Waveform.TDMA = &v1alpha1.TDMAModel{Schedule: `<emane-tdma-schedule><structure frames="1" slots="2" slotoverhead="0" slotduration="10000" bandwidth="1000000"/>
+	spec.Waveform.TDMA = &v1alpha1.TDMAModel{PHY: v1alpha1.PHY{Frequency: "310MHz"}, Schedule: `<emane-tdma-schedule><structure frames="1" slots="2" slotoverhead="0" slotduration="10000" bandwidth="1000000"/>
 <multiframe frequency="300M" power="0" class="0" datarate="1M"><frame index="0"><slot index="0" nodes="1"/>
 <slot index="1" nodes="1"><tx frequency="310M"/></slot><slot index="1" nodes="2"><rx frequency="310M"/></slot></frame></multiframe></emane-tdma-schedule>`}
 	schedule, err := tdma.ParseSchedule([]byte(spec.Waveform.TDMA.Schedule), nil)
