@@ -154,8 +154,11 @@ func (b *Builder) Pathloss(t time.Duration, from, to int, dB float64) error {
 	return b.loss(t, class{kind: pathloss}, from, to, dB)
 }
 
-// PathlossAt is Pathloss for one transmit frequency. The value at 0 Hz applies to all frequencies without their own.
+// PathlossAt is Pathloss for one transmit frequency. As in EMANE, 0 Hz stands for all frequencies without their own.
 func (b *Builder) PathlossAt(t time.Duration, from, to int, frequencyHertz uint64, dB float64) error {
+	if frequencyHertz == 0 {
+		return b.Pathloss(t, from, to, dB)
+	}
 	return b.loss(t, class{pathlossAt, frequencyHertz}, from, to, dB)
 }
 

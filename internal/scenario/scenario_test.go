@@ -127,7 +127,9 @@ func TestAllThatAnEventLogSaysIsKept(t *testing.T) {
 		must(t, b.FadingSelection(0, 2, 1, scenario.FadingNakagami))
 		must(t, b.Pathloss(0, 1, 2, 70))
 		must(t, b.PathlossAt(0, 1, 2, 0, 80))
+		must(t, b.PathlossAt(0, 2, 1, 0, 75))
 		must(t, b.PathlossAt(0, 1, 2, 300e6, 90))
+		must(t, b.Pathloss(time.Second, 1, 2, 60))
 	})
 	c := open(t, file).NewCursor()
 	must(t, c.Seek(0))
@@ -153,6 +155,13 @@ func TestAllThatAnEventLogSaysIsKept(t *testing.T) {
 		if dB, ok := c.PathlossAt(0, 1, frequency); !ok || dB != want {
 			t.Errorf("pathloss at %d Hz is %v, %t: want %v", frequency, dB, ok, want)
 		}
+	}
+	if links := c.Connectivity(80).Links; links != 2 {
+		t.Errorf("%d links up to 80 dB: want both directions, whose pathloss at 0 Hz is that of all frequencies", links)
+	}
+	must(t, c.Seek(time.Second))
+	if dB, _ := c.PathlossAt(0, 1, 400e6); dB != 60 {
+		t.Errorf("pathloss is %v dB a second later: want the new 60 dB at frequencies without their own", dB)
 	}
 }
 

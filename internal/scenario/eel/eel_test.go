@@ -80,10 +80,12 @@ func TestPathlossHasTwoDirections(t *testing.T) {
 			t.Errorf("pathloss from %d to %d at %d Hz is %v, %t: want %v", want.from, want.to, want.frequency, dB, known, want.dB)
 		}
 	}
-	there, _ := c.Pathloss(0, 1)
-	back, _ := c.Pathloss(1, 0)
-	if there != 70 || back != 200 {
-		t.Errorf("pathloss is %v there and %v back: want 70 and 200", there, back)
+	for at, want := range map[time.Duration][2]float64{time.Second: {70, 200}, 2 * time.Second: {90, 90}} {
+		c := readertest.At(t, s, at)
+		there, _ := c.Pathloss(0, 1)
+		if back, _ := c.Pathloss(1, 0); there != want[0] || back != want[1] {
+			t.Errorf("at %s pathloss is %v there and %v back: want %v, as a pathlossex at 0 Hz is that of all other frequencies", at, there, back, want)
+		}
 	}
 	if _, known := c.Pathloss(1, 2); known {
 		t.Error("a pathloss that no line gives is known")
