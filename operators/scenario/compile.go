@@ -107,7 +107,7 @@ func (r *Reconciler) compileToFile(ctx context.Context, namespace string, spec v
 		return compileResult{}, temporaryError{err}
 	}
 	if spec.Compiled != "" {
-		return r.fetch(ctx, namespace, spec.Compiled, file)
+		return r.fetch(ctx, namespace, &spec, file)
 	}
 	sources := &sources{live: r.Live, namespace: namespace}
 	open := func(s v1alpha1.ScenarioSource) ([]byte, error) { return sources.open(ctx, s) }
@@ -153,7 +153,8 @@ func (r *Reconciler) store(ctx context.Context, namespace, digest string, file *
 }
 
 // fetch reads a scenario that was compiled elsewhere, for its statistics.
-func (r *Reconciler) fetch(ctx context.Context, namespace, digest string, file *os.File) (compileResult, error) {
+func (r *Reconciler) fetch(ctx context.Context, namespace string, spec *v1alpha1.ScenarioSpec, file *os.File) (compileResult, error) {
+	digest := spec.Compiled
 	has, err := r.Store.HasScenarioFor(ctx, namespace, digest)
 	if err != nil {
 		return compileResult{}, temporaryError{err}
@@ -178,8 +179,10 @@ func (r *Reconciler) fetch(ctx context.Context, namespace, digest string, file *
 	if err != nil {
 		return compileResult{}, fmt.Errorf("spec.compiled: %w", err)
 	}
+	if err := compile.CheckCompiled(spec, s); err != nil {
+		return compileResult{}, err
+	}
 	statistics := compile.Statistics(s)
-	statistics.Duration = v1alpha1.Duration(s.Statistics().Duration.Round(time.Millisecond).String())
 	return compileResult{digest: digest, statistics: &statistics, ready: ready(&statistics, nil)}, nil
 }
 

@@ -358,3 +358,21 @@ func TestAScenarioThatWasPushedIsReadyOnceTheStoreHasIt(t *testing.T) {
 	}
 	l.isIdle()
 }
+
+func TestWhatAPushedScenarioLacksIsSaid(t *testing.T) {
+	pushed := newTestBed(t, eelFrom("run.eel"), configMap("0.0 nem:1 location gps 58,8,3\n"))
+	digest := pushed.settle().Status.Digest
+	for want, spec := range map[string]v1alpha1.ScenarioSpec{
+		"propagation: the compiled scenario has no pathloss": {Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "300MHz"}},
+		"platform 2 is not in the scenario, which has 1":     {OrderOfBattle: []v1alpha1.Unit{{Name: "company", Commander: 2}}},
+		"tracks: the scenario is compiled already":           {Tracks: &v1alpha1.ScenarioTracks{Speed: "5m/s"}},
+		"source: the scenario is compiled already":           {Source: &v1alpha1.ScenarioSource{ConfigMap: "data", Key: "run.eel"}},
+	} {
+		spec.Format, spec.Compiled = "eel", digest
+		l := newTestBed(t, spec)
+		l.store.has = pushed.store.has
+		if s := l.settle(); readyOf(s).Reason != ReasonInvalid || !strings.Contains(readyOf(s).Message, want) {
+			t.Errorf("Ready is %+v: want it invalid, as %s", readyOf(s), want)
+		}
+	}
+}

@@ -136,7 +136,7 @@ func TestAntennaProfilesAreRefusedWhereNothingTakesThem(t *testing.T) {
 	platform := int32(1)
 	for want, change := range map[string]func(*v1alpha1.ScenarioSpec){
 		"antennaProfiles: only eel has antennaprofile events, which say who has which: leave it out for csv": func(s *v1alpha1.ScenarioSpec) { s.Format = "csv" },
-		"antennaProfiles: a compiled scenario has them already":                                              func(s *v1alpha1.ScenarioSpec) { s.Compiled = "sha256:0" },
+		"antennaProfiles: a compiled scenario has them already":                                              func(s *v1alpha1.ScenarioSpec) { s.Compiled, s.Source = "sha256:0", nil },
 		"antennaProfiles: it moves no platform: leave platform and offset out":                               func(s *v1alpha1.ScenarioSpec) { s.AntennaProfiles.Platform = &platform },
 	} {
 		spec := antennaSpec()

@@ -246,6 +246,17 @@ func Check(spec *v1alpha1.ScenarioSpec) error {
 	return checkPropagation(spec.Propagation)
 }
 
+// CheckCompiled returns what is impossible in a spec beside the scenario that was compiled for it.
+func CheckCompiled(spec *v1alpha1.ScenarioSpec, s *scenario.Scenario) error {
+	if err := Check(spec); err != nil {
+		return err
+	}
+	if spec.Propagation != nil && !s.HasPathloss() {
+		return errors.New(`propagation: the compiled scenario has no pathloss, and gets none: store this Scenario's file, without compiled, with "vignette scenario push"`)
+	}
+	return checkMembers(spec.OrderOfBattle, s.Platforms())
+}
+
 func checkPropagation(p *v1alpha1.Propagation) error {
 	if !(p.Frequency.Hertz() > 0) {
 		return fmt.Errorf("propagation: frequency is %q: must be above zero, such as 300MHz", p.Frequency)

@@ -116,9 +116,15 @@ func checkTracks(spec *v1alpha1.ScenarioSpec) error {
 
 // checkSources refuses offsets and platforms of sources to which they do not apply. A terrain has no tracks.
 func checkSources(spec *v1alpha1.ScenarioSpec, f format) error {
+	if spec.Compiled != "" && len(spec.Files()) > 0 {
+		return fmt.Errorf("source: the scenario is compiled already, and %s is not read: leave one of source and compiled out", name(spec.Files()[0]))
+	}
 	for _, source := range spec.Files() {
 		if f.tracks == nil && source.Offset != "" {
 			return fmt.Errorf("offset of %s: files of %s keep their times: leave it out", name(source), f.name)
+		}
+		if source.Platform != nil && (f.tracks == nil || f.name == v1alpha1.ScenarioNS2) {
+			return fmt.Errorf("platform of %s: files of %s number their platforms: leave it out", name(source), f.name)
 		}
 	}
 	if p := spec.Propagation; p != nil && p.Terrain != nil && (p.Terrain.Offset != "" || p.Terrain.Platform != nil) {
