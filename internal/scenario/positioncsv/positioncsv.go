@@ -5,9 +5,9 @@
 // A first line with names may reorder the columns, and leave out platform and time. Time is in seconds since the
 // scenario's start, in seconds or milliseconds since 1970, or a date. A platform is a number or a name.
 //
-// A line of an MGEN log (https://github.com/USNavalResearchLaboratory/mgen) has the sender's position at the transmission:
+// A line of an MGEN log (https://github.com/USNavalResearchLaboratory/mgen) has the sender's position at the transmission (sent):
 //
-//	15:13:31.500000 RECV proto>UDP flow>3 seq>7 src>10.0.0.3/5000 … gps>CURRENT,58.2,7.97,12
+//	15:13:31.500000 RECV proto>UDP flow>3 seq>7 src>10.0.0.3/5000 … sent>15:13:31.400000 … gps>CURRENT,58.2,7.97,12
 package positioncsv
 
 import (
@@ -432,6 +432,13 @@ func (p *parser) mgen(clock time.Duration, rest []byte) error {
 	position, err := mgenPosition(fields)
 	if err != nil {
 		return err
+	}
+	if text, given := attributes["sent"]; given {
+		sent, _, ok := timeOfDay(text)
+		if !ok {
+			return fmt.Errorf("sent is %q: want a time of day, such as 15:13:31.400000", reading.Short(text))
+		}
+		at += time.Duration(math.Remainder(float64(sent-clock), float64(24*time.Hour))) // perhaps before midnight
 	}
 	t, err := p.sender(attributes)
 	if err != nil {

@@ -50,6 +50,8 @@ func TestPositionsAreReadFromRowsAndLines(t *testing.T) {
 			"23:59:58.500000 RECV proto>UDP flow>7 seq>1 src>10.0.0.3/5000 gps>CURRENT,58,8,10\n" +
 			"23:59:59.500000 RECV proto>UDP flow>7 seq>2 src>10.0.0.3/5000 gps>INVALID,999,999,-999\n" +
 			"00:00:03.500000 RECV proto>UDP flow>7 seq>3 src>10.0.0.3/5000 gps>STALE,58.1,8.1,20\n", 7, at5, 5 * time.Second},
+		"of MGEN by when it was sent": {options{}, "00:00:02.000000 RECV flow>7 sent>23:59:58.500000 gps>CURRENT,58,8,10\n" +
+			"00:00:20.000000 RECV flow>7 sent>00:00:03.500000 gps>CURRENT,58.1,8.1,20\n", 7, at5, 5 * time.Second},
 		"of MGEN by address": {options{rules: tracks.Rules{Named: map[string]tracks.Rule{"10.0.0.3": {Platform: 9}}}},
 			"12:00:00.000000 RECV src>10.0.0.3/5000 gps>CURRENT,58.1,8.1,20\n", 9, at5, 0},
 	} {
@@ -180,6 +182,7 @@ func TestRowsThatMakeNoSenseAreRefused(t *testing.T) {
 		"a word behind a quote":    {options{}, "0,7,\"58\"x,8\n", 1, `after a quote comes "x"`},
 		"a row of two years later": {options{}, "2026-01-31T12:00:00Z,7,58,8\n2028-01-31T12:00:00Z,7,58,8\n", 2, "at most a year"},
 		"MGEN with two numbers":    {options{}, "12:00:00.0 RECV flow>1 gps>CURRENT,1,2\n", 1, "gps has 3 values"},
+		"MGEN sent at no time":     {options{}, "12:00:00.0 RECV flow>1 sent>noon gps>CURRENT,1,2,3\n", 1, "sent is \"noon\": want a time of day"},
 		"MGEN without a sender":    {options{}, "12:00:00.0 RECV gps>CURRENT,1,2,3\n", 1, "the line has no flow and no src"},
 	} {
 		t.Run(name, func(t *testing.T) {
