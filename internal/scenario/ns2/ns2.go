@@ -4,12 +4,11 @@
 //	$ns_ at 5.0 "$node_(0) setdest 100.0 200.0 10"  from 5 s on to x 100, y 200 at 10 m/s
 //	$ns_ at 5.0 "$node_(0) set X_ 100.0"            a jump
 //
-// Coordinates are metres on a plane. A speed of 0 jumps to the destination, as in CORE. The reader goes line by line and does not execute Tcl:
+// Semicolons separate statements of a line, and # begins a comment. Coordinates are metres on a plane. A speed of 0 jumps to the destination, as in CORE. The reader goes line by line and does not execute Tcl:
 // loops and variables are unknown.
 package ns2
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -33,7 +32,7 @@ func Parse(r io.Reader, name string, options tracks.Options) (*tracks.File, erro
 	p.file.ByName = true
 	err := reading.EachLine(r, name, func(line []byte, number int) error {
 		p.line = number
-		return p.statement(line)
+		return p.statements(string(line))
 	})
 	if err == nil {
 		err = p.tracks(name)
@@ -69,26 +68,40 @@ const going = -1
 
 var (
 	// quoting is Tcl's quoting, which does not matter here.
-	quoting = strings.NewReplacer(`"`, " ", "{", " ", "}", " ", ";", " ")
+	quoting = strings.NewReplacer(`"`, " ", "{", " ", "}", " ")
 	nodeOf  = regexp.MustCompile(`^\$[A-Za-z_]\w*\((\d+)\)$`)
 	axes    = map[string]int{"X_": 0, "Y_": 1, "Z_": 2}
 )
 
-// statement parses a line's statement.
-func (p *parser) statement(line []byte) error {
-	line = bytes.TrimSpace(line)
-	if len(line) == 0 || line[0] == '#' {
-		return nil
-	}
-	words := strings.Fields(quoting.Replace(string(line)))
-	o := order{initial: true, line: p.line, axis: going}
-	if len(words) >= 3 && strings.HasPrefix(words[0], "$") && words[1] == "at" {
-		at, err := reading.Seconds([]byte(words[2]))
-		if err != nil {
+// statements parses a line's statements, which semicolons separate. Those in the same quotes have one time.
+func (p *parser) statements(line string) error {
+	o, quotes, braces := order{initial: true}, 0, 0
+	for text := range strings.SplitSeq(line, ";") {
+		if strings.HasPrefix(strings.TrimSpace(text), "#") {
+			return nil
+		}
+		words := strings.Fields(quoting.Replace(text))
+		if len(words) >= 3 && strings.HasPrefix(words[0], "$") && words[1] == "at" {
+			at, err := reading.Seconds([]byte(words[2]))
+			if err != nil {
+				return err
+			}
+			o, quotes, braces, words = order{at: at}, 0, 0, words[3:]
+		}
+		o.line, o.axis = p.line, going
+		if err := p.statement(words, o); err != nil {
 			return err
 		}
-		o.at, o.initial, words = at, false, words[3:]
+		quotes += strings.Count(text, `"`)
+		if braces += strings.Count(text, "{") - strings.Count(text, "}"); quotes%2 == 0 && braces <= 0 {
+			o = order{initial: true}
+		}
 	}
+	return nil
+}
+
+// statement parses a statement of an order that has its time.
+func (p *parser) statement(words []string, o order) error {
 	if len(words) == 0 { // brackets alone
 		return nil
 	}

@@ -63,11 +63,12 @@ func TestJumpsAndSpeedsOfZeroTakeNoTime(t *testing.T) {
 	s, _ := readertest.Compile(t, `$node_(1) set X_ 0
 $node_(1) set Y_ 0
 $ns_ at 10 "$node_(1) setdest 100 0 0"
-$ns_ at 20 "$node_(1) set X_ 500"
-$ns_ at 20 "$node_(1) set Y_ 300"
+$ns_ at 20 "$node_(1) set X_ 500; $node_(1) set Y_ 300"; $node_(2) set X_ 7
+$ns_ at 20 {$node_(2) set X_ 500; $node_(2) set Y_ 300}
 `, on(1, false))
 	for _, want := range []readertest.Place{{Platform: 1, Seconds: 9.9, Position: at(0, 0, 0)}, {Platform: 1, Seconds: 10, Position: at(100, 0, 0)},
-		{Platform: 1, Seconds: 19.9, Position: at(100, 0, 0)}, {Platform: 1, Seconds: 20, Position: at(500, 300, 0)}} {
+		{Platform: 1, Seconds: 19.9, Position: at(100, 0, 0)}, {Platform: 1, Seconds: 20, Position: at(500, 300, 0)},
+		{Platform: 2, Seconds: 0, Position: at(7, 0, 0)}, {Platform: 2, Seconds: 20, Position: at(500, 300, 0)}} {
 		readertest.Places(t, s, want)
 	}
 }
@@ -97,6 +98,8 @@ func TestHoweverAScriptIsWrittenItIsTheSame(t *testing.T) {
 		"other variables":        strings.NewReplacer("$ns_", "$ns", "$node_(", "$n(").Replace(script),
 		"more space":             strings.ReplaceAll(script, " ", " \t "),
 		"semicolons":             strings.ReplaceAll(script, "\n", ";\n")[2:],
+		"comments behind":        strings.ReplaceAll(script, "\n", " ;# as drawn; by hand\n")[2:],
+		"statements in one line": strings.ReplaceAll(script[strings.Index(script, "$"):], "\n", "; "),
 		"exponents":              strings.ReplaceAll(script, "200.0", "2.0e2"),
 	})
 }
