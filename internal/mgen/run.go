@@ -70,6 +70,7 @@ func (s *Script) Run(offset time.Duration, starts int, again bool) *Script {
 		}
 		r.event(e)
 	}
+	r.reach()
 	for _, flow := range s.Flows() {
 		if e := r.pending[flow]; e != nil {
 			r.before = append(r.before, *e)
@@ -91,6 +92,9 @@ type runner struct {
 
 func (r *runner) event(e Event) {
 	flow, before := e.Flow, e.At < r.offset
+	if !before {
+		r.reach()
+	}
 	wire, isOn := r.wire[flow]
 	if flow != 0 && !isOn {
 		return // of a flow that does not start again
@@ -108,9 +112,15 @@ func (r *runner) event(e Event) {
 	default:
 		r.after = append(r.after, e)
 	}
-	if on := r.pending[flow]; on != nil && r.again && on.Options.Count != nil && *on.Options.Count >= 0 {
-		delete(r.pending, flow)
-		delete(r.wire, flow)
+}
+
+// reach reaches the offset: flows that have a COUNT then do not start again.
+func (r *runner) reach() {
+	for flow, on := range r.pending {
+		if count := on.Options.Count; r.again && count != nil && *count >= 0 {
+			delete(r.pending, flow)
+			delete(r.wire, flow)
+		}
 	}
 }
 

@@ -82,6 +82,22 @@ func TestARunGoesOnFromAnyOffset(t *testing.T) {
 	}
 }
 
+func TestAfterARestartAFlowCountsAsItsLastMODSays(t *testing.T) {
+	for text, want := range map[string]string{
+		"0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100] COUNT 5\n1 MOD 1 COUNT -1\n3 OFF 1": "0.0 ON 16777217 UDP DST 10.0.0.1/5000 PERIODIC [1 100] COUNT -1\n1.0 OFF 16777217\n",
+		"0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100]\n1 MOD 1 COUNT 5\n3 OFF 1":          "",
+		"0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100] COUNT 5\n3 MOD 1 COUNT -1":          "",
+	} {
+		s, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Run(2*time.Second, 1, true).String(); got != want {
+			t.Errorf("%s\nbecomes\n%s\nwant\n%s", text, got, want)
+		}
+	}
+}
+
 func TestIDsSayNodeFlowLifeAndSequence(t *testing.T) {
 	for want, got := range map[string]string{
 		"veh-1/7_12":     MessageID("veh-1", WireFlow(7, 0, 0), 12),
