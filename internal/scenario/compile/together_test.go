@@ -77,7 +77,7 @@ func TestTracksOfSeveralSourcesAreSeveralPlatforms(t *testing.T) {
 }
 
 func TestSourcesAreNotMergedWithoutAWord(t *testing.T) {
-	f := files{"a": tracksFrom(noon, "alpha"), "two": tracksFrom(noon, "x", "y"),
+	f := files{"a": tracksFrom(noon, "alpha"), "later": tracksFrom("2026-01-31T13:00:00Z", "alpha"), "two": tracksFrom(noon, "x", "y"),
 		"c1": "0,58,8\n60,58,8\n", "c2": "30,58,9\n90,58,9\n", "c3": "60,58,9\n90,58,9\n", "own": "0,1,58,8\n", "same": "0,1,59,8\n",
 		"seconds": "0,2,58,8\n", "dates": noon + ",1,58,8\n", "clock": "12:00:00 RECV flow>1 gps>CURRENT,58,8,10\n"}
 	for name, c := range map[string]struct {
@@ -85,14 +85,15 @@ func TestSourcesAreNotMergedWithoutAWord(t *testing.T) {
 		sources []string
 		want    string
 	}{
-		"two tracks of a number":           {"gpx", []string{"a=1", "a=1"}, "platform 1 is that of files/a and that of files/a"},
-		"a track beside two":               {"gpx", []string{"two=1", "a=2"}, "platform 2 is that of files/two and that of files/a"},
+		"two tracks of a number":           {"gpx", []string{"a=1", "a=1"}, "files/a (alpha) and files/a (alpha) both have positions of platform 1"},
+		"a track beside two":               {"gpx", []string{"two=1", "a=2"}, "platform 2 is that of files/a and that of files/two, which has 2 tracks"},
 		"two tracks before one":            {"gpx", []string{"a=2", "two=1"}, "platform 2 is that of files/a and that of files/two, which has 2 tracks"},
 		"rows of a number":                 {"csv", []string{"c1=1", "c2=1"}, "files/c1 and files/c2 both have positions of platform 1 from 30s to 1m0s"},
 		"rows with a column":               {"csv", []string{"own", "same"}, "files/own and files/same both have positions of platform 1"},
 		"dates and seconds":                {"csv", []string{"dates", "seconds"}, "files/dates has dates and files/seconds has times in seconds"},
 		"times of day and dates":           {"csv", []string{"clock", "dates"}, "files/clock has times of day and files/dates has dates"},
 		"a source that goes on is allowed": {"csv", []string{"c1=1", "c3=1"}, ""},
+		"a track that goes on is allowed":  {"gpx", []string{"a=1", "later=1"}, ""},
 		"another platform is allowed":      {"csv", []string{"c1=1", "c2=2"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 func (p *putter) numbers() error {
 	users := map[int]*placed{}
 	next := map[*Source]int{}
+	after := map[int]*placed{} // those that follow the first of their source
 	for _, t := range p.all {
 		given := false
 		switch {
@@ -21,14 +22,20 @@ func (p *putter) numbers() error {
 			t.number = t.Platform
 		case t.source.Platform != 0:
 			t.number, given = t.source.Platform+next[t.source], true
+			if next[t.source] > 0 {
+				after[t.number] = t
+			}
 			next[t.source]++
 		}
 		if t.number > scenario.MaxPlatform {
 			return fmt.Errorf("%s: platform is %d: want a number from %d to %d", t.where(), t.number, scenario.MinPlatform, scenario.MaxPlatform)
 		}
-		if user := users[t.number]; given && user != nil && user.source != t.source && !t.source.ByName {
+		if one, other := after[t.number], users[t.number]; given && one != nil && other != nil && other.source != t.source && !t.source.ByName {
+			if other == one {
+				other = t
+			}
 			return fmt.Errorf("platform %d is that of %s and that of %s, which has %d tracks: want each platform in one source",
-				t.number, user.source.Name, t.source.Name, len(t.source.Tracks))
+				t.number, other.source.Name, one.source.Name, len(one.source.Tracks))
 		}
 		if t.number != 0 {
 			users[t.number] = t
