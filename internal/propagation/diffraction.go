@@ -7,13 +7,11 @@ import (
 	"vignette.dev/vignette/internal/terrain"
 )
 
-// Defaults of Diffraction.
-const (
-	// DefaultStepMetres between the points of a terrain profile.
-	DefaultStepMetres = 100
-	// DefaultEffectiveRadiusMetres of the Earth: 4/3 of the real one, for the median atmosphere (ITU-R P.526).
-	DefaultEffectiveRadiusMetres = 8.5e6
-)
+// DefaultEffectiveRadiusMetres of the Earth: 4/3 of the real one, for the median atmosphere (ITU-R P.526).
+const DefaultEffectiveRadiusMetres = 8.5e6
+
+// stepMetres between the points of a terrain profile.
+const stepMetres = 100
 
 // maxProfile is the number of points of a profile above which its step grows.
 const maxProfile = 256
@@ -26,12 +24,8 @@ const minProfile = 5
 type Diffraction struct {
 	// Terrain of the profile; nil is the sea.
 	Terrain terrain.Surface
-	// StepMetres between the profile's points; zero is DefaultStepMetres.
-	StepMetres float64
 	// EffectiveRadiusMetres of the Earth; zero is DefaultEffectiveRadiusMetres.
 	EffectiveRadiusMetres float64
-	// Horizontal polarisation rather than vertical. It matters at low frequencies and heights.
-	Horizontal bool
 }
 
 // Pathloss in dB; NaN if the terrain is not known. An antenna below the ground counts as lying on it.
@@ -40,24 +34,20 @@ func (m Diffraction) Pathloss(from, to geo.Position, frequencyHertz float64) flo
 	if ground == nil {
 		ground = terrain.Flat(0)
 	}
-	step := m.StepMetres
-	if step == 0 {
-		step = DefaultStepMetres
-	}
 	metres := groundMetres(from, to)
 	free := FreeSpaceLoss(geo.Distance(from, to), frequencyHertz)
 	if metres < 1 {
 		return free
 	}
 	var buffer [maxProfile]float64
-	heights := buffer[:min(max(int(metres/step)+2, minProfile), maxProfile)]
+	heights := buffer[:min(max(int(metres/stepMetres)+2, minProfile), maxProfile)]
 	if !terrain.Profile(ground, terrain.Place{Latitude: from.Latitude, Longitude: from.Longitude},
 		terrain.Place{Latitude: to.Latitude, Longitude: to.Longitude}, heights) {
 		return math.NaN()
 	}
 	p := Path{Metres: metres, Ground: heights, Transmitter: max(from.Altitude, heights[0]),
 		Receiver: max(to.Altitude, heights[len(heights)-1]), FrequencyHertz: frequencyHertz,
-		EffectiveRadiusMetres: m.EffectiveRadiusMetres, Horizontal: m.Horizontal}
+		EffectiveRadiusMetres: m.EffectiveRadiusMetres}
 	return free + p.DiffractionLoss()
 }
 
@@ -79,7 +69,6 @@ type Path struct {
 	FrequencyHertz        float64
 	// EffectiveRadiusMetres of the Earth; zero is DefaultEffectiveRadiusMetres.
 	EffectiveRadiusMetres float64
-	Horizontal            bool
 }
 
 func (p *Path) radius() float64 {

@@ -51,9 +51,7 @@ func firstTermLoss(p *Path, radius float64) float64 {
 	lossTangent := 18 * landConductivity / gigahertz
 	k := 0.036 * math.Pow(kilometres*gigahertz, -1.0/3) *
 		math.Pow((landPermittivity-1)*(landPermittivity-1)+lossTangent*lossTangent, -0.25)
-	if !p.Horizontal {
-		k *= math.Sqrt(landPermittivity*landPermittivity + lossTangent*lossTangent)
-	}
+	k *= math.Sqrt(landPermittivity*landPermittivity + lossTangent*lossTangent) // vertical polarisation
 	square := k * k
 	beta := (1 + 1.6*square + 0.67*square*square) / (1 + 4.5*square + 1.53*square*square)
 	x := 21.88 * beta * math.Cbrt(gigahertz/(kilometres*kilometres)) * p.Metres / 1000
