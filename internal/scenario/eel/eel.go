@@ -264,6 +264,9 @@ func (p *parser) pathlossAt(peer int, entry []byte) error {
 	if err != nil {
 		return err
 	}
+	if frequency > 0 {
+		p.tally.Warn("pathlosses at a frequency (pathlossex) hold for radios that send at it: hops, links and pictures leave them out")
+	}
 	if err := p.builder.PathlossAt(p.at, p.platform, peer, frequency, forward); err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func TestAllSentencesOfEMANEAreRead(t *testing.T) {
 	if got := report.UnknownSentences(); !slices.Equal(got, []string{"2 × jamming", "1 × phy location"}) {
 		t.Errorf("unknown are %q", got)
 	}
-	if len(report.Warnings) != 1 || !strings.Contains(report.Warnings[0], "agl") {
+	if len(report.Warnings) != 2 || !strings.Contains(report.Warnings[0], "agl") || !strings.Contains(report.Warnings[1], "pathlosses at a frequency") {
 		t.Errorf("warnings are %q", report.Warnings)
 	}
 	c := readertest.At(t, s, 2*time.Second)
