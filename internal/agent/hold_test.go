@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -103,6 +104,26 @@ func TestAHeldProcessRunsNothingUntilItsRelease(t *testing.T) {
 	}
 	if p.code != 128+15 {
 		t.Errorf("process %d ended with %d; want 143", pid, p.code)
+	}
+}
+
+func TestAnInstanceKnowsItsNextPlannedStop(t *testing.T) {
+	a, in := newHolder(t, "true")
+	t0 := time.Unix(1_000_000_000, 0)
+	a.schedule.t0 = t0
+	for i, verb := range []runapi.Verb{runapi.VerbStop, runapi.VerbStart, runapi.VerbStop, runapi.VerbStart} {
+		a.schedule.all = append(a.schedule.all, runapi.Action{Verb: verb, AtNanoseconds: int64(i) * 1e9})
+	}
+	for after, want := range map[time.Duration]string{-1: "1000000000000000000", 0: "1000000002000000000", time.Second: "1000000002000000000", 3 * time.Second: ""} {
+		got := ""
+		for _, entry := range in.environment(t0.Add(after)) {
+			if value, ok := strings.CutPrefix(entry, appinstance.EnvStop+"="); ok {
+				got = value
+			}
+		}
+		if got != want {
+			t.Errorf("started %v after T0: the stop is %q; want %q", after, got, want)
+		}
 	}
 }
 

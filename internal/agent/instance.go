@@ -198,6 +198,9 @@ func (in *instance) environment(planned time.Time) []string {
 	if t0 := in.agent.schedule.zero(); !t0.IsZero() {
 		env = append(env, appinstance.EnvT0+"="+strconv.FormatInt(t0.UnixNano(), 10))
 	}
+	if stop := in.agent.schedule.stopAfter(planned); !stop.IsZero() {
+		env = append(env, appinstance.EnvStop+"="+strconv.FormatInt(stop.UnixNano(), 10))
+	}
 	if path := in.agent.locator.movementFile(in.number); path != "" {
 		env = append(env, appinstance.EnvMovement+"="+path)
 	}

@@ -44,6 +44,19 @@ func (s *schedule) zero() time.Time {
 	return s.t0
 }
 
+// stopAfter is the time of the first planned stop after a time; zero for none.
+func (s *schedule) stopAfter(planned time.Time) (stop time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.all {
+		at := s.timeOf(a)
+		if a.Verb == runapi.VerbStop && at.After(planned) && (stop.IsZero() || at.Before(stop)) {
+			stop = at
+		}
+	}
+	return stop
+}
+
 // next returns the earliest action and its time.
 func (s *schedule) next() (a runapi.Action, planned time.Time, ok bool) {
 	s.mu.Lock()

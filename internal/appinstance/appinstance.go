@@ -14,11 +14,15 @@ import (
 	"strconv"
 	"time"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/wording"
 )
 
 // EnvStart names the environment variable with the start that the agent planned, in nanoseconds since the Unix epoch.
 const EnvStart = "VIGNETTE_START_NS"
+
+// EnvStop names the environment variable with the stop that the agent plans after that start, as EnvStart; none for a start without one.
+const EnvStop = "VIGNETTE_STOP_NS"
 
 // EnvT0 names the environment variable with T0 in nanoseconds since the Unix epoch.
 const EnvT0 = "VIGNETTE_T0_NS"
@@ -40,6 +44,19 @@ func Start() (time.Time, error) {
 		at = time.Now().Round(0)
 	}
 	return at, err
+}
+
+// Sleep returns clock.SleepUntil for what an instance sends. What is due at the planned stop or later never is: at that moment
+// chance would decide whether the program or the agent's signal is first.
+func Sleep() (func(ctx context.Context, until time.Time) error, error) {
+	stop, err := timeOf(EnvStop)
+	return func(ctx context.Context, until time.Time) error {
+		if !stop.IsZero() && !until.Before(stop) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return clock.SleepUntil(ctx, until)
+	}, err
 }
 
 // T0 of the run; zero outside of one.

@@ -1,8 +1,10 @@
 package appinstance
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -30,6 +32,34 @@ func TestASignalMakesAProcessQuiet(t *testing.T) {
 	case <-sending.Done():
 	case <-time.After(10 * time.Second):
 		t.Error("it may still send")
+	}
+}
+
+func TestNothingIsDueAtThePlannedStop(t *testing.T) {
+	stop := time.Now().Add(-time.Second).Round(0)
+	t.Setenv(EnvStop, strconv.FormatInt(stop.UnixNano(), 10))
+	sleep, err := Sleep()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := sleep(ctx, stop.Add(-time.Nanosecond)); err != nil {
+		t.Errorf("due before the stop: %v; want it to be its time", err)
+	}
+	if sleep(ctx, stop) == nil {
+		t.Error("due at the stop: it is its time; want the end of the context first")
+	}
+}
+
+func TestWithoutAPlannedStopEverythingIsDue(t *testing.T) {
+	t.Setenv(EnvStop, "")
+	sleep, err := Sleep()
+	if err == nil {
+		err = sleep(t.Context(), time.Now())
+	}
+	if err != nil {
+		t.Error(err)
 	}
 }
 

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/messaging/content"
 	"vignette.dev/vignette/internal/messagingconfig"
@@ -96,9 +95,13 @@ func newService(config messagingconfig.Config, log *messagelog.Writer, warn func
 	if err := config.Validate(); err != nil {
 		return nil, nil, err
 	}
-	s := &service{config: config, recorder: newRecorder(config.Instance, log, warn), topics: map[string]string{}, now: time.Now, sleep: clock.SleepUntil}
+	s := &service{config: config, recorder: newRecorder(config.Instance, log, warn), topics: map[string]string{}, now: time.Now}
 	for _, g := range config.Groups {
 		s.topics[g.Name] = g.Topic
+	}
+	var err error
+	if s.sleep, err = appinstance.Sleep(); err != nil {
+		return nil, nil, err
 	}
 	schedule, err := newSchedule(config)
 	if err == nil && config.Reply != "" {

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/appinstance"
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic/payload/geojson"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
@@ -96,7 +95,10 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	_, size := table.largest()
 	warnOfSize(config.Publish.Payload, size, warn)
 	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, afterConnection: config.Publish.AfterConnection, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
-		sleep: clock.SleepUntil, now: time.Now, adapt: newAdaptation(config.Publish, warn)}
+		now: time.Now, adapt: newAdaptation(config.Publish, warn)}
+	if p.sleep, err = appinstance.Sleep(); err != nil {
+		return nil, err
+	}
 	if p.numbers, err = messagelog.OpenNumbers(config.Entity, start); err != nil {
 		return nil, err
 	}

@@ -353,6 +353,21 @@ func TestTheScheduleIsAbsoluteAndCountsFromThePlannedStart(t *testing.T) {
 	}
 }
 
+func TestAMessageThatIsDueAtThePlannedStopIsNotSent(t *testing.T) {
+	start := time.Now().Add(-time.Second).Round(0)
+	t.Setenv(appinstance.EnvStart, fmt.Sprint(start.UnixNano()))
+	t.Setenv(appinstance.EnvStop, fmt.Sprint(start.Add(60*time.Millisecond).UnixNano()))
+	config := publisherOf("127.0.0.1:1", "PRT-S001", "3.1.1", 0)
+	config.Publish.FirstAfterSeconds = 0
+	r := run(t, config)
+	waitFor(t, "the message before it", func() bool { return len(r.records(messagelog.Triggered)) >= 3 })
+	time.Sleep(100 * time.Millisecond)
+	r.stop()
+	if n := len(r.records(messagelog.Triggered)); n != 3 {
+		t.Errorf("%d messages; want those due 0, 20 and 40 ms after the start", n)
+	}
+}
+
 func TestARestartedPublisherUsesNoIdTwiceAndSendsNoBurst(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
