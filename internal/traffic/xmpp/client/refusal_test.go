@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +58,30 @@ func refused(id, condition string) answer {
 		panic(err)
 	}
 	return answer{Type: "error", ID: id, Error: f}
+}
+
+func TestAServerWithOtherLoginsIsToldInWords(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			defer conn.Close()
+			fmt.Fprint(conn, `<?xml version='1.0'?><stream:stream xmlns='jabber:client' xmlns:stream='http://etherx.jabber.org/streams' id='1' from='vignette' version='1.0'>`+
+				`<stream:features><mechanisms xmlns='urn:ietf:params:xml:ns:xmpp-sasl'><mechanism>PLAIN</mechanism></mechanisms></stream:features>`)
+		}
+	}()
+	p := openPeer(t, setup("plain", l.Addr().String()), times{discovery: discoverEvery})
+	eventually(t, p.report, func() bool {
+		return strings.Contains(p.report(), "login as vignette without TLS: the server offers the logins PLAIN: want SCRAM-SHA-256 or SCRAM-SHA-1")
+	})
 }
 
 func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {

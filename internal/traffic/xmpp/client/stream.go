@@ -304,9 +304,12 @@ func (h handler) answered(a answer) {
 	case kind == kindSubscribe:
 		h.subscribeAnswered(name, condition)
 	case kind != kindPing && condition != "":
-		h.client.setup.Warn(fmt.Sprintf("request %c %s was refused by the server: %s", kind, name, condition))
+		h.client.setup.Warn(strings.TrimSpace("the server refuses to "+refusable[kind]+" "+name) + ": " + condition)
 	}
 }
+
+// refusable has what else a client asks for, by kind. The name of a node follows, if there is one.
+var refusable = map[byte]string{kindCreate: "make node", kindAnnounce: "announce node", kindDiscover: "list its nodes"}
 
 // subscribeAnswered handles the server's acceptance or refusal of a subscription. After a refusal of a discovered node the
 // next discovery tries again.

@@ -11,6 +11,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -159,7 +161,7 @@ func (c *client) negotiate(conn *transport.WatchedConn, broker string) (*xmpp.Se
 		return nil, err
 	}
 	// The library logs in only on a connection that it believes secure. Without TLS, SCRAM does not show the password.
-	state, features := xmpp.Secure, []xmpp.StreamFeature{xmpp.SASL("", password, sasl.ScramSha256, sasl.ScramSha1), xmpp.BindResource()}
+	state, features := xmpp.Secure, []xmpp.StreamFeature{xmpp.SASL("", password, logins...), xmpp.BindResource()}
 	if security != nil {
 		state, features = 0, append(features, xmpp.StartTLS(security))
 	}
@@ -167,15 +169,36 @@ func (c *client) negotiate(conn *transport.WatchedConn, broker string) (*xmpp.Se
 		return xmpp.StreamConfig{Features: features}
 	}))
 	if err != nil {
-		return nil, fmt.Errorf("login as %s %s: %w", account, map[bool]string{false: "without TLS", true: "with TLS"}[security != nil], err)
+		return nil, fmt.Errorf("login as %s %s: %w", account, map[bool]string{false: "without TLS", true: "with TLS"}[security != nil], explained(session, security != nil, err))
 	}
 	return session, negotiated(session, security != nil)
 }
 
+// logins are the client's, the preferred one first.
+var logins = []sasl.Mechanism{sasl.ScramSha256, sasl.ScramSha1}
+
+// explained returns what the server lacks, which the library's error does not say; else that error.
+func explained(session *xmpp.Session, secure bool, err error) error {
+	_, offersTLS := session.Feature("urn:ietf:params:xml:ns:xmpp-tls")
+	offered, offersLogin := session.Feature("urn:ietf:params:xml:ns:xmpp-sasl")
+	names, _ := offered.([]string)
+	switch {
+	case secure && offersLogin && !offersTLS && session.State()&xmpp.Secure == 0:
+		return errNoTLS
+	case !secure && offersTLS && !offersLogin:
+		return errors.New("the server offers no login without TLS: want TLS at this client too, or a server that does")
+	case len(names) > 0 && !slices.ContainsFunc(logins, func(m sasl.Mechanism) bool { return slices.Contains(names, m.Name) }):
+		return fmt.Errorf("the server offers the logins %s: want %s or %s", strings.Join(names, ", "), logins[0].Name, logins[1].Name)
+	}
+	return err
+}
+
+var errNoTLS = errors.New("the server offers no TLS: want STARTTLS")
+
 // negotiated checks that the server did not skip a feature, as the library then skips it silently.
 func negotiated(session *xmpp.Session, secure bool) error {
 	if _, ok := session.Conn().(*tls.Conn); secure && !ok {
-		return errors.New("the server offers no TLS: want STARTTLS")
+		return errNoTLS
 	}
 	if session.State()&xmpp.Authn == 0 {
 		return errors.New("the server offers no login: want SASL")

@@ -396,7 +396,7 @@ func TestSecurityIsTLSAndALogin(t *testing.T) {
 		want   string
 	}{
 		"another password":  {func(s *protocol.Security) { s.PasswordFile = s.UsernameFile }, "login as 0123456789abcdef with TLS"},
-		"without TLS":       {func(s *protocol.Security) { s.CAFile = "" }, "login as 0123456789abcdef without TLS"},
+		"without TLS":       {func(s *protocol.Security) { s.CAFile = "" }, "login as 0123456789abcdef without TLS: the server offers no login without TLS"},
 		"without a login":   {func(s *protocol.Security) { s.UsernameFile, s.PasswordFile = "", "" }, "login as vignette with TLS"},
 		"without the files": {func(s *protocol.Security) { s.PasswordFile += "-missing" }, "no such file"},
 	} {
@@ -416,23 +416,27 @@ func TestTLSIsNotLeftOut(t *testing.T) {
 	c := setup("plain", s.address)
 	c.Security = &protocol.Security{CAFile: filepath.Join(s.dir, "ca.crt")}
 	p := openPeer(t, c, times{discovery: discoverEvery})
-	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "login as vignette with TLS") })
+	eventually(t, p.report, func() bool {
+		return strings.Contains(p.report(), "login as vignette with TLS: the server offers no TLS: want STARTTLS")
+	})
 }
 
 func TestAnswersThatAreErrorsAreCountedAndTold(t *testing.T) {
 	t.Parallel()
 	var words []string
 	told := transport.Setup{Warn: func(text string) { words = append(words, text) }}
-	s := &stream{client: &client{setup: told, subscriptions: transport.NewSubscriptions(told, transport.Events{})}, asked: map[string]string{"s1": "a"}, subscribed: map[string]bool{"a": true}}
+	s := &stream{client: &client{setup: told, subscriptions: transport.NewSubscriptions(told, transport.Events{})}, asked: map[string]string{"s1": "a", "c1": "b"}, subscribed: map[string]bool{"a": true}}
 	h := handler{s}
 	refusal := func(id string) answer { return answer{Type: "error", ID: id, Error: &failure{Text: "no"}} }
 	for range 5 {
 		h.answered(refusal("p9"))
 	}
 	h.answered(refusal("s1"))
+	h.answered(refusal("c1"))
+	h.answered(refusal("d1"))
 	h.answered(answer{Type: "result", ID: "p9"})
 	h.answered(answer{Type: "get", ID: "p9"})
-	want := []string{"1 messages", "2 messages", "4 messages", "subscription to a"}
+	want := []string{"1 messages", "2 messages", "4 messages", "subscription to a", "the server refuses to make node b: error no", "the server refuses to list its nodes: error no"}
 	if len(words) != len(want) || !slices.EqualFunc(words, want, strings.Contains) || s.subscribed["a"] {
 		t.Errorf("told %q; want %q", words, want)
 	}
