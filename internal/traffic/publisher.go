@@ -84,7 +84,7 @@ func (p *publisher) publish(number int64, due time.Time) {
 	p.recorder.triggered(at, id, topic, content, p.timetable.reported(at))
 	p.recorder.metrics.lateness.Observe(max(0, at.Sub(due).Seconds()))
 	if err := p.client.Publish(topic, content); err != nil {
-		p.recorder.refused(id)
+		p.recorder.refused(id, err)
 	}
 }
 

@@ -2,6 +2,8 @@ package traffic
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/messagelog"
 	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/traffic/transport"
 )
 
 // recorder writes events to the message log and metrics.
@@ -25,6 +28,8 @@ type recorder struct {
 	ids      map[*byte]string
 	up       bool
 	reported string
+	// refusal is why a message was last refused.
+	refusal string
 	// broker of the last connection; ended: connections no longer matter.
 	broker string
 	ended  bool
@@ -64,12 +69,21 @@ func (r *recorder) triggered(at time.Time, id, topic string, content []byte, rep
 	r.metrics.triggered.Inc()
 }
 
-// refused records that the protocol will never send a message.
-func (r *recorder) refused(id string) {
+// refused records that the protocol will never send a message. It tells another reason than the last one; connection tells of a
+// missing connection.
+func (r *recorder) refused(id string, err error) {
+	why := transport.Words(err)
 	r.mu.Lock()
 	r.forget(id)
+	told := errors.Is(err, transport.ErrNotConnected) || why == r.refusal
+	if !told {
+		r.refusal = why
+	}
 	r.mu.Unlock()
 	r.metrics.unsent.Inc()
+	if !told {
+		r.warn(fmt.Sprintf("message %s is refused, and perhaps others, which are only counted: %s", id, why))
+	}
 }
 
 // neverSent is a transport.Events.Unsent.

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -23,6 +26,7 @@ import (
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
 
@@ -322,6 +326,38 @@ func TestAMessageThatTheProtocolDropsIsForgottenAndCounted(t *testing.T) {
 	}
 	if n := testutil.ToFloat64(r.metrics.unsent); n != 1 {
 		t.Errorf("%v messages counted as never sent; want 1", n)
+	}
+}
+
+// refusingClient refuses each message for the next reason.
+type refusingClient struct{ reasons []error }
+
+func (c *refusingClient) Publish(string, []byte) error {
+	reason := c.reasons[0]
+	c.reasons = c.reasons[1:]
+	return reason
+}
+func (*refusingClient) Close(context.Context) {}
+
+func TestWhyMessagesAreRefusedIsToldOnce(t *testing.T) {
+	t.Parallel()
+	var told []string
+	r := newRecorder("n/x", "X", messagelog.NewWriter(io.Discard), newMetrics("n/x"), func(text string) { told = append(told, text) })
+	unreachable := &net.OpError{Op: "write", Err: os.NewSyscallError("write", syscall.ENETUNREACH)}
+	p := publisher{entity: "X", timetable: &periodic{periodSeconds: 10, to: "t", maker: fixedMaker{}}, recorder: r, now: time.Now,
+		client: &refusingClient{[]error{transport.ErrNotConnected, transport.ErrNoRoom, transport.ErrNotConnected, transport.ErrNoRoom, unreachable}}}
+	for number := range int64(5) {
+		p.publish(number+1, time.Now())
+	}
+	want := []string{
+		"message X_2 is refused, and perhaps others, which are only counted: the connection takes no more: the message is not sent",
+		"message X_5 is refused, and perhaps others, which are only counted: no way to the network",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q\nwant %q", told, want)
+	}
+	if n := testutil.ToFloat64(r.metrics.unsent); n != 5 || r.unsent() != 0 {
+		t.Errorf("%v counted as never sent, %d pending; want all 5, and none", n, r.unsent())
 	}
 }
 

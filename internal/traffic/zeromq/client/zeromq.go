@@ -34,8 +34,6 @@ type Client struct {
 	publisher *zmq.Socket
 	// lingers is how long the sockets may take to send their last messages while the client closes.
 	lingers time.Duration
-	// warnedFull: a warning about the full queue was logged.
-	warnedFull bool
 }
 
 // Open is a transport.Open.
@@ -241,11 +239,7 @@ func (c *Client) Publish(topic string, payload []byte) error {
 	at := time.Now()
 	err := c.publisher.Send([]byte(topic), payload)
 	if zmq.Again(err) {
-		if !c.warnedFull {
-			c.warnedFull = true
-			c.setup.Warn(fmt.Sprintf("the queue of %d messages is full: messages are refused until there is room, now and whenever it is full again", highWater(c.setup.LargestBytes)))
-		}
-		return fmt.Errorf("the queue is full: %w", transport.ErrNoRoom)
+		return fmt.Errorf("the queue of %d messages is full: %w", highWater(c.setup.LargestBytes), transport.ErrNoRoom)
 	}
 	if err != nil {
 		return err
