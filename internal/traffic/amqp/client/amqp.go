@@ -5,7 +5,9 @@ package client
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -29,7 +31,22 @@ type client struct{ *transport.Brokered }
 
 // Open is a transport.Open.
 func Open(setup transport.Setup, events transport.Events) (transport.Client, error) {
-	return transport.OpenBrokered(description.Protocol, setup, events, func(ctx context.Context, b *transport.Brokered) error { return client{b}.connection(ctx) })
+	return transport.OpenBrokered(description.Protocol, setup, events, func(ctx context.Context, b *transport.Brokered) error { return plain(client{b}.connection(ctx)) })
+}
+
+// plain returns an error without the library's form of a reason, Exception (501) Reason: "…".
+func plain(err error) error {
+	failure, ok := errors.AsType[*amqp.Error](err)
+	if !ok {
+		return err
+	}
+	words, within := failure.Reason, ""
+	if failure.Server {
+		words = "the broker says: " + words
+	} else if n, _ := fmt.Sscanf(words, "Exception (%d) Reason: %q", new(int), &within); n == 2 {
+		words = within // the text of another such error
+	}
+	return errors.New(strings.Replace(err.Error(), failure.Error(), words, 1))
 }
 
 // connection runs one connection and returns why it ended.
@@ -101,11 +118,39 @@ func Login(socket net.Conn, dialer *transport.Dialer, heartbeat time.Duration, p
 	if err := socket.SetDeadline(time.Now().Add(dialer.Timeout())); err != nil {
 		return nil, err
 	}
-	return amqp.Open(socket, amqp.Config{
+	return amqp.Open(spoken{socket}, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: username, Password: password}}, Vhost: "/",
 		Heartbeat: heartbeat, Locale: "en_US", Properties: properties,
 	})
 }
+
+// spoken is a socket whose errors are told in plain words, as the library keeps nothing else of them.
+type spoken struct{ net.Conn }
+
+// Read implements net.Conn.
+func (s spoken) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	return n, speak(err)
+}
+
+// Write implements net.Conn.
+func (s spoken) Write(b []byte) (int, error) {
+	n, err := s.Conn.Write(b)
+	return n, speak(err)
+}
+
+func speak(err error) error {
+	if err == nil {
+		return nil
+	}
+	return spokenError{err}
+}
+
+type spokenError struct{ error }
+
+func (e spokenError) Error() string { return transport.Words(e.error) }
+
+func (e spokenError) Unwrap() error { return e.error }
 
 // patient is a socket that counts the time for reading from each read. The library counts it from each whole frame, and one of 128 KiB
 // takes minutes on a slow link.

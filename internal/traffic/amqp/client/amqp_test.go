@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/amqp/amqptest"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -74,5 +75,52 @@ func TestABrokerThatSpeaksSomethingElseIsTriedAgain(t *testing.T) {
 	defer mu.Unlock()
 	if len(told) < 2 || slices.Contains(told, "") || time.Since(begun) > 5*time.Second {
 		t.Errorf("told %q, closed after %v", told, time.Since(begun))
+	}
+}
+
+func TestWhyAConnectionEndsIsToldInPlainWords(t *testing.T) {
+	t.Parallel()
+	for want, answer := range map[string][]byte{
+		"channel to publish on: the broker says: shutdown": amqptest.Method(10, 50, "\x01\x40\x08shutdown\x00\x00\x00\x00"),
+		"channel to publish on: the connection was closed": nil,
+		"channel to publish on: frame could not be parsed": []byte("no frame"),
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					if _, err := amqptest.Login(c, 60); err == nil {
+						_, _ = c.Read(make([]byte, 100)) // channel.open
+						_, _ = c.Write(answer)
+					}
+					_ = c.(*net.TCPConn).CloseWrite()
+				}
+			}()
+			told := make(chan string, 100)
+			c, err := Open(transport.Setup{Config: trafficconfig.Config{Broker: l.Addr().String(), Publish: &trafficconfig.Publish{}}}, transport.Events{
+				Connection: func(_ bool, reason string) {
+					select {
+					case told <- reason:
+					default:
+					}
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close(t.Context())
+			if got := <-told; got != want {
+				t.Errorf("told %q; want %q", got, want)
+			}
+		})
 	}
 }
