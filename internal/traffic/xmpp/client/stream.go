@@ -74,6 +74,9 @@ func (s *stream) serve() error {
 	if err == nil || errors.Is(err, io.EOF) {
 		err = errors.New("the server ended the stream")
 	}
+	if syntax, ok := errors.AsType[*xml.SyntaxError](err); ok && syntax.Msg == io.ErrUnexpectedEOF.Error() { // it ended inside the stream
+		err = io.ErrUnexpectedEOF
+	}
 	return fmt.Errorf("connection lost: %w", err)
 }
 

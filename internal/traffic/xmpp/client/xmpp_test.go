@@ -410,6 +410,16 @@ func TestSecurityIsTLSAndALogin(t *testing.T) {
 	}
 }
 
+func TestTheLossOfAServerIsToldInPlainWords(t *testing.T) {
+	t.Parallel()
+	s := ownServer(t, nil)
+	p := connect(t, setup("s", s.address))
+	if err := s.command.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, p.report, func() bool { return strings.Contains(p.report(), "connection lost: the connection was closed;") })
+}
+
 func TestTLSIsNotLeftOut(t *testing.T) {
 	t.Parallel()
 	s := sharedServer(t)
