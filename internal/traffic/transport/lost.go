@@ -38,6 +38,9 @@ func Words(err error) string {
 	if plain, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return strings.Replace(whole, plain.Error(), "the broker answers without TLS: want its port for TLS", 1)
 	}
+	if unresolved, ok := errors.AsType[*net.DNSError](err); ok {
+		return strings.Replace(whole, unresolved.Error(), detailOf(unresolved), 1)
+	}
 	for _, known := range []error{io.ErrUnexpectedEOF, io.EOF, net.ErrClosed, os.ErrDeadlineExceeded, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return strings.Replace(whole, known.Error(), detailOf(known), 1)

@@ -29,6 +29,7 @@ func TestWhyAConnectionIsLostIsToldInWords(t *testing.T) {
 		"hello: no answer in time":                             fmt.Errorf("hello: %w", context.DeadlineExceeded),
 		"the connection was closed":                            read(net.ErrClosed),
 		"the name nor has no address":                          &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "nor", IsNotFound: true}},
+		"nor:1884: the name nor has no address":                fmt.Errorf("nor:1884: %w", &net.DNSError{Err: "no such host", Name: "nor", IsNotFound: true}),
 		"receive on port 1883: address already in use":         fmt.Errorf("receive on port 1883: %w", &net.OpError{Op: "listen", Net: "udp4", Err: os.NewSyscallError("bind", syscall.EADDRINUSE)}),
 		"send to 198.18.0.255:1883: interface wan: no such x":  fmt.Errorf("send to 198.18.0.255:1883: %w", &net.OpError{Op: "listen", Net: "udp4", Err: errors.New("interface wan: no such x")}),
 		"the broker refuses the connection: not authorised":    errors.New("the broker refuses the connection: not authorised"),
