@@ -94,6 +94,7 @@ func TestErrorsOfTablesAndListsAreReported(t *testing.T) {
 		"a message that is text":            {"m.yaml", "- hello", "message 1: is hello: want fields, such as {at: 10s"},
 		"an empty message":                  {"m.yaml", "-", "message 1: is empty: want fields"},
 		"an object instead of a list":       {"m.yaml", "at: 5s", "is no list of messages"},
+		"a second list":                     {"m.yaml", "- {at: 5s, from: a, to: b}\n---\n- {at: 6s, from: a, to: b}\n", "goes on after a line ---: want one list of messages"},
 		"a list as a field's name":          {"m.yaml", "- {? [a] : b}", "message 1: has a list for a field's name"},
 		"a bracket that is not closed":      {"m.yaml", "- {at: 5s,\n  from: a\n- {at: 6s}\n", "line 2 is not YAML: the object that begins here with { is not closed"},
 		"a tab":                             {"m.yaml", "- at: 5s\n\tfrom: a\n", "line 2 is not YAML: the line is indented with a tab"},
@@ -116,6 +117,7 @@ func TestErrorsOfTablesAndListsAreReported(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("at,from,to,type,text,bytes\n5s,a,b,,\"move, now\",\n")
 	f.Add("- {at: 5s, from: a, to: b, text: 42}\n- &a {at: 1m, from: b, to: all, bytes: 300}\n- *a\n")
+	f.Add("---\n- {at: 5s, from: a, to: b}\n---\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, key := range []string{"m.csv", "m.yaml"} {
 			messages, err := Parse(key, text)

@@ -3,8 +3,10 @@ package messagescript
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
+	"strings"
 
 	yamlv3 "gopkg.in/yaml.v3"
 	"sigs.k8s.io/yaml"
@@ -23,8 +25,14 @@ func parseYAML(text string) (messages []v1alpha1.ScriptedMessage, err error) {
 		return nil, fmt.Errorf("line %d is not YAML: %s", line, why)
 	}
 	var entries []yamlv3.Node
-	if yamlv3.Unmarshal([]byte(text), &entries) != nil {
+	documents := yamlv3.NewDecoder(strings.NewReader(text))
+	if err := documents.Decode(&entries); err != nil && !errors.Is(err, io.EOF) {
 		return nil, errors.New("is no list of messages: begin each with '- ', and " + wantEntry)
+	}
+	for more := any(nil); documents.Decode(&more) == nil; {
+		if more != nil { // nobody would read it
+			return nil, errors.New("goes on after a line ---: want one list of messages, without such a line in it")
+		}
 	}
 	for i := range entries {
 		if err := checkEntry(&entries[i]); err != nil {
