@@ -1,4 +1,4 @@
-// Package gps makes small position records, about 130 bytes: an NMEA 0183 sentence RMC (recommended minimum data) behind a TAG block
+// Package gps makes small position records, about 115 bytes: an NMEA 0183 sentence RMC (recommended minimum data) behind a TAG block
 // (NMEA 0183 version 4.10) with the message's id as text string (t) and the time in milliseconds (c):
 //
 //	\t:PRT-S003_28,c:1588759108433*hh\$GPRMC,095828.433,A,3844.8146,N,00909.3851,W,12.34,211.5,060520,,,A*hh
