@@ -90,12 +90,10 @@ func TestAScriptReachesThoseWhomItAddressesThroughARealBroker(t *testing.T) {
 	other := subscriberOf(b.Address(), "3.1.1", 0)
 	other.Instance, other.Subscribe.Topics = "b2/chat", []string{"script/chat/to/b2", "script/chat/to/b", "script/chat/to/all"}
 	r1, r2 := run(t, addressed), run(t, other)
-	r1.connected()
-	r2.connected()
-	time.Sleep(100 * time.Millisecond) // for the subscriptions
+	waitFor(t, "the subscriptions", func() bool { return len(r1.records(messagelog.Subscribed)) == 3 && len(r2.records(messagelog.Subscribed)) == 3 })
 	config := script()
 	config.Version, config.Broker = "3.1.1", b.Address()
-	config.Publish.FirstAfterSeconds = 0.3
+	config.Publish.AfterConnection = true
 	config.Subscribe = &trafficconfig.Subscribe{Topics: []string{"script/chat/to/a1", "script/chat/to/all"}}
 	sender := run(t, config)
 	waitFor(t, "both messages at the one, and one at the other", func() bool { return len(r1.ids(messagelog.Received)) == 2 && len(r2.ids(messagelog.Received)) == 1 })
