@@ -90,7 +90,9 @@ func TestAScriptReachesThoseWhomItAddressesThroughARealBroker(t *testing.T) {
 	other := subscriberOf(b.Address(), "3.1.1", 0)
 	other.Instance, other.Subscribe.Topics = "b2/chat", []string{"script/chat/to/b2", "script/chat/to/b", "script/chat/to/all"}
 	r1, r2 := run(t, addressed), run(t, other)
-	waitFor(t, "the subscriptions", func() bool { return len(r1.records(messagelog.Subscribed)) == 3 && len(r2.records(messagelog.Subscribed)) == 3 })
+	waitFor(t, "the subscriptions", func() bool {
+		return len(r1.records(messagelog.Subscribed)) == 3 && len(r2.records(messagelog.Subscribed)) == 3
+	})
 	config := script()
 	config.Version, config.Broker = "3.1.1", b.Address()
 	config.Publish.AfterConnection = true
