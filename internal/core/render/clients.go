@@ -16,7 +16,7 @@ import (
 )
 
 // CheckClients finds what clients would refuse. On one node: topics and filters with names in their placeholders, and sizes too small
-// for message ids. On all: times that are too long. Each field has its first error. The references of the spec must be valid.
+// for message ids. On all: times that are too long, and a QoS that a leg's protocol lacks. Each field has its first error. The references of the spec must be valid.
 func CheckClients(in Input) (errs field.ErrorList) {
 	paths := map[string]*field.Path{}
 	for i, app := range in.Experiment.Spec.Apps {
@@ -66,8 +66,12 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 	}
 	if m := site.App.Mediator; m != nil {
 		for i, leg := range m.Legs {
+			at := path.Child("mediator", "legs").Index(i)
+			if most := trafficconfig.ProtocolOf(leg.Protocol).MaxQoS; int(leg.QoS) > most {
+				errs = append(errs, field.Invalid(at.Child("qos"), leg.QoS, fmt.Sprintf("is above what %s has: want %d at most", leg.Protocol, most)))
+			}
 			for j, filter := range leg.Topics {
-				topic(path.Child("mediator", "legs").Index(i).Child("topics").Index(j), leg.Protocol, leg.Prefix+filter)
+				topic(at.Child("topics").Index(j), leg.Protocol, leg.Prefix+filter)
 			}
 		}
 	}
