@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	kinds "vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps/messaging"
 )
 
 // SpecWarnings are about a valid experiment with probably unintended settings. scenario is that of the experiment, nil if
@@ -100,8 +101,10 @@ func madeUpPositions(t *topology.Topology, spec *v1alpha1.ExperimentSpec, scenar
 		if payload == "" || app.Publisher != nil && app.Publisher.Platforms != "" {
 			continue
 		}
-		nodes := slices.DeleteFunc(slices.Clone(t.Nodes), func(node topology.Node) bool {
-			return !slices.Contains(node.Apps, app.Name) || hasPosition(scenario, node)
+		members := membersOf(t, topology.Node{}, app.Name)
+		nodes := slices.DeleteFunc(t.NodesRunning(app.Name), func(node topology.Node) bool {
+			serves := app.Messaging != nil && !pushes(app.Messaging.Push, member(node), members)
+			return serves || hasPosition(scenario, node)
 		})
 		if len(nodes) == 0 {
 			continue
@@ -122,7 +125,7 @@ func reportedPayload(app v1alpha1.App, path *field.Path) (string, *field.Path) {
 	case app.Publisher != nil && app.Publisher.Pattern == nil:
 		payload, path = cmp.Or(app.Publisher.Payload, "geojson"), path.Child("publisher", "payload")
 	case app.Messaging != nil && app.Messaging.Push != nil:
-		payload, path = app.Messaging.Push.Payload, path.Child("messaging", "push", "payload")
+		payload, path = messaging.PayloadOf(app.Messaging.Push), path.Child("messaging", "push", "payload")
 	}
 	if !kinds.ReportsPosition(payload) {
 		return "", path

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -47,6 +48,25 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 			}
 			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
 				t.Errorf("it says %q; want %q", said, c.want)
+			}
+		})
+	}
+}
+
+func TestAPushOfMadeUpPositionsHasAWarning(t *testing.T) {
+	scenario := &Scenario{Name: "s", Statistics: v1alpha1.ScenarioStatistics{PlatformNumbers: "2", Positions: true}}
+	for name, c := range map[string]struct{ push, want string }{
+		"by the default payload":        {"to: all", `spec.apps[0].messaging.push.payload: Invalid value: "geojson": bft reports made-up positions from 1 of its nodes, such as a: `},
+		"by a named payload":            {"to: all, payload: nffi", `Invalid value: "nffi": bft reports made-up positions from 1 of its nodes, such as a: `},
+		"by no payload with a position": {"to: all, payload: 'bytes:100'", ""},
+		"by no node without a platform": {"to: all, from: [b]", ""},
+		"by no node that only receives": {"to: a", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(t, "[{name: bft, messaging: {transport: coap, push: {period: 1s, "+c.push+"}}}]", "[{name: a, networks: [lan], apps: [bft]}, {name: b, networks: [lan], apps: [bft]}]")
+			said := madeUpPositions(in.Topology, &in.Experiment.Spec, scenario)
+			if text := fmt.Sprint(said); (len(said) == 0) != (c.want == "") || !strings.Contains(text, c.want) {
+				t.Errorf("it says %v; want %q", text, c.want)
 			}
 		})
 	}
