@@ -117,6 +117,36 @@ func TestAScriptTooLargeForItsNodeIsNamed(t *testing.T) {
 	}
 }
 
+func TestFarProxiesShareANodeIfTheirLinksUseDifferentPorts(t *testing.T) {
+	const both = "run them on different nodes, or give one pair another protocol"
+	for name, c := range map[string]struct{ one, other, want string }{
+		"by AMQP":          {"protocol: amqp, broker: rabbit", "protocol: amqp, broker: rabbit", ""},
+		"by HTTP and AMQP": {"protocol: http", "protocol: amqp, broker: rabbit", ""},
+		"by HTTP and CoAP": {"compression: gzip", "protocol: coap", ""},
+		"by CoAP":          {"protocol: coap", "protocol: coap", "spec.apps[1].proxy: Invalid value: 3129: app far-2 on node b listens at port 3129 too: " + both},
+		"by HTTP":          {"protocol: http", "deadline: 1h", both},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := inputOf(t, "[{name: rabbit, rabbitmq: {}}, {name: far-1, proxy: {}}, {name: far-2, proxy: {}}, "+
+				"{name: near-1, proxy: {peer: far-1, "+c.one+"}}, {name: near-2, proxy: {peer: far-2, port: 3130, "+c.other+"}}]",
+				"[{name: a, networks: [lan], apps: [near-1, near-2]}, {name: b, networks: [lan], apps: [far-1, far-2, rabbit]}]")
+			errs := CheckMessaging(&in.Experiment.Spec, in.Topology)
+			if text := fmt.Sprint(errs); (len(errs) == 0) != (c.want == "") || !strings.Contains(text, c.want) {
+				t.Errorf("errors %v; want %q", text, c.want)
+			}
+		})
+	}
+}
+
+func TestANearProxyAtTheLinksPortOfAFarOneIsRefused(t *testing.T) {
+	in := inputOf(t, "[{name: far, proxy: {}}, {name: near, proxy: {peer: far}}, {name: back, proxy: {}}, {name: own, proxy: {peer: back, port: 3129}}]",
+		"[{name: a, networks: [lan], apps: [near, back]}, {name: b, networks: [lan], apps: [far, own]}]")
+	const want = "spec.apps[3].proxy.port: Invalid value: 3129: app far on node b listens at port 3129 too: give one of them another port, or run them on different nodes"
+	if text := fmt.Sprint(CheckMessaging(&in.Experiment.Spec, in.Topology)); !strings.Contains(text, want) {
+		t.Errorf("errors %v; want %q", text, want)
+	}
+}
+
 func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		edits       []string
@@ -165,6 +195,7 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"a far proxy that nobody names":      {[]string{"proxy: {peer: far, protocol: amqp, broker: rabbit, compression: zstd, deadline: 10m}", "proxy: {}"}, "spec.apps[4].proxy", "no near proxy has it on node b-1 as its peer"},
 		"a far proxy with settings":          {[]string{"proxy: {}", "proxy: {compression: gzip}"}, "spec.apps[4].proxy", "takes its settings from the near one"},
 		"AMQP without a broker":              {[]string{"broker: rabbit, ", ""}, "spec.apps[3].proxy.broker", "protocol amqp needs a broker"},
+		"a broker at each proxy":             {[]string{"apps: [chat, track, report, near]", "apps: [chat, track, report, near, rabbit]"}, "spec.apps[4].proxy", "broker rabbit of the near proxy is the one on a-1, and here the one on b-1: name one, such as b-1/rabbit"},
 		"a broker without AMQP":              {[]string{"protocol: amqp", "protocol: coap"}, "spec.apps[3].proxy.broker", "broker is for protocol amqp"},
 	} {
 		t.Run(name, func(t *testing.T) {

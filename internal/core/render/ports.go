@@ -28,15 +28,15 @@ func (p port) String() string {
 	return fmt.Sprintf("TCP port %d", p.number)
 }
 
-// portsOf are the ports at which an app of the platform's listens. Those of a user's own app are unknown.
-func portsOf(app v1alpha1.App) (ports []port) {
+// portsOf are the ports at which an app of the platform's listens on a node. Those of a user's own app are unknown.
+func portsOf(t *topology.Topology, host topology.Node, app v1alpha1.App) (ports []port) {
 	switch m, p := app.Messaging, app.Proxy; {
 	case m != nil:
 		return []port{{messaging.Port(m), messagingconfig.TransportOf(m.Transport).UDP}}
 	case p != nil && p.Peer != "":
 		return []port{{proxy.Port(p), false}}
 	case p != nil:
-		return []port{{proxy.LinkPort, false}, {proxy.LinkPort, true}}
+		return linkPorts(t, host, app)
 	case app.Own():
 		return nil
 	}
@@ -48,23 +48,35 @@ func portsOf(app v1alpha1.App) (ports []port) {
 	return ports
 }
 
+// linkPorts are those of a far proxy. By AMQP it takes its requests from a broker.
+func linkPorts(t *topology.Topology, host topology.Node, far v1alpha1.App) []port {
+	_, near := t.NearProxies(host, far.Name)
+	if len(near) == 0 || near[0].Proxy.Protocol == v1alpha1.ProxyAMQP {
+		return nil
+	}
+	return []port{{proxy.LinkPort, near[0].Proxy.Protocol == v1alpha1.ProxyCoAP}}
+}
+
 // checkPorts finds messaging services and proxies at a port that another app of their node has, or that metrics have.
 func checkPorts(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)
+		var number int
 		switch {
 		case app.Messaging != nil:
-			path = path.Child("messaging", "port")
+			path, number = path.Child("messaging", "port"), messaging.Port(app.Messaging)
+		case app.Proxy != nil && app.Proxy.Peer != "":
+			path, number = path.Child("proxy", "port"), proxy.Port(app.Proxy)
 		case app.Proxy != nil:
-			path = path.Child("proxy", "port")
+			path, number = path.Child("proxy"), proxy.LinkPort
 		default:
 			continue
 		}
-		if number := portsOf(app)[0].number; number >= firstMetricsPort && number <= lastMetricsPort {
+		if number >= firstMetricsPort && number <= lastMetricsPort {
 			errs = append(errs, field.Invalid(path, number, fmt.Sprintf("ports %d to %d are for metrics: take another one", firstMetricsPort, lastMetricsPort)))
 		}
 		if err := sharedPort(app, t); err != nil {
-			errs = append(errs, field.Invalid(path, portsOf(app)[0].number, err.Error()))
+			errs = append(errs, field.Invalid(path, number, err.Error()))
 		}
 	}
 	return errs
@@ -73,18 +85,24 @@ func checkPorts(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field
 // sharedPort returns an error if another app of a node listens at a port of the app.
 func sharedPort(app v1alpha1.App, t *topology.Topology) error {
 	for _, host := range t.NodesRunning(app.Name) {
-		taken := map[port]bool{}
-		for _, own := range portsOf(app) {
-			taken[own] = true
-		}
+		taken := portsOf(t, host, app)
 		for _, name := range host.Apps {
 			other, _ := t.App(name)
-			for _, p := range portsOf(other) {
-				if name != app.Name && taken[p] {
-					return fmt.Errorf("app %s on node %s listens at port %d too: give one of them another port, or run them on different nodes", name, host.Name, p.number)
+			for _, p := range portsOf(t, host, other) {
+				if name != app.Name && slices.Contains(taken, p) {
+					return fmt.Errorf("app %s on node %s listens at port %d too: %s", name, host.Name, p.number, remedyOf(app, other))
 				}
 			}
 		}
 	}
 	return nil
+}
+
+// remedyOf two apps at one port. That of far proxies is fixed.
+func remedyOf(app, other v1alpha1.App) string {
+	isFar := func(a v1alpha1.App) bool { return a.Proxy != nil && a.Proxy.Peer == "" }
+	if isFar(app) && isFar(other) {
+		return "run them on different nodes, or give one pair another protocol"
+	}
+	return "give one of them another port, or run them on different nodes"
 }

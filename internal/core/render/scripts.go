@@ -367,7 +367,7 @@ func (s *scripts) checkNodes() (errs field.ErrorList) {
 		users := map[string]string{}
 		for _, name := range node.Apps {
 			app, _ := s.in.Topology.App(name)
-			for _, p := range portsOf(app) {
+			for _, p := range portsOf(s.in.Topology, node, app) {
 				users[p.String()] = name
 			}
 		}

@@ -122,8 +122,8 @@ func (t references) checkSameBroker(far, near Node, app v1alpha1.App, path *fiel
 		return field.ErrorList{field.Invalid(path, app.Proxy.Broker, "broker of the near proxy: "+err.Error())}
 	}
 	if there, err := t.Broker(near, v1alpha1.ProtocolAMQP, app.Proxy.Broker); err == nil && there.Name != here.Name {
-		return field.ErrorList{field.Invalid(path, app.Proxy.Broker, fmt.Sprintf("is the broker on %s for the near proxy and that on %s for this one: name one, such as %s/%s",
-			there.Name, here.Name, here.Name, app.Proxy.Broker))}
+		return field.ErrorList{field.Invalid(path, app.Proxy.Broker, fmt.Sprintf("broker %s of the near proxy is the one on %s, and here the one on %s: name one, such as %s/%[1]s",
+			app.Proxy.Broker, there.Name, here.Name, here.Name))}
 	}
 	return nil
 }
