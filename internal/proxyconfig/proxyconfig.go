@@ -47,7 +47,6 @@ type Config struct {
 	Near *Near `json:"near,omitempty"`
 	Far  *Far  `json:"far,omitempty"`
 
-	HTTP HTTP  `json:"http,omitzero"`
 	CoAP CoAP  `json:"coap,omitzero"`
 	AMQP *AMQP `json:"amqp,omitempty"`
 
@@ -75,12 +74,6 @@ type Far struct {
 	Listen string `json:"listen,omitempty"`
 	// Queue is the name of the queue from which the proxy takes requests, for AMQP.
 	Queue string `json:"queue,omitempty"`
-}
-
-// HTTP configures HTTP/1.1 between the proxies.
-type HTTP struct {
-	// FreshConnections opens a TCP connection for each request. By default connections are kept and used again.
-	FreshConnections bool `json:"freshConnections,omitempty"`
 }
 
 // CoAP configures CoAP over UDP; zero values are the defaults of RFC 7252 (section 4.8) and RFC 7959.

@@ -45,7 +45,7 @@ func Dial(setup link.Setup) (link.Sender, error) {
 	// Shorter than the silence, as the kernel's attempts to connect come ever later: a new one finds a mended link sooner.
 	dialer := &net.Dialer{Timeout: setup.Silence() / 4, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: setup.Silence() / 2, Interval: setup.Silence() / 6, Count: 3},
 		Control: silence(setup.Silence())}
-	transport := &http.Transport{DialContext: dialer.DialContext, DisableCompression: true, DisableKeepAlives: setup.Config.HTTP.FreshConnections,
+	transport := &http.Transport{DialContext: dialer.DialContext, DisableCompression: true,
 		MaxIdleConnsPerHost: setup.Config.Limits.Concurrent, IdleConnTimeout: 5 * time.Minute}
 	return &sender{client: &http.Client{Transport: transport}, url: "http://" + setup.Config.Near.Peer + path, limit: setup.FrameLimit()}, nil
 }
