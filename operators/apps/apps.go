@@ -176,7 +176,9 @@ type Site struct {
 	MetricsPorts []int
 	// MemoryLimit is what the app's container or its virtual machine may use, in bytes; 0 for no limit.
 	MemoryLimit int64
-	Images      Images
+	// ScratchLimit is what each of the container's folders may have, in bytes; 0 for no limit.
+	ScratchLimit int64
+	Images       Images
 }
 
 // Addressed returns the other members that a message to a node, a group or all is for.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -135,6 +136,18 @@ func TestFarProxiesShareANodeIfTheirLinksUseDifferentPorts(t *testing.T) {
 				t.Errorf("errors %v; want %q", text, c.want)
 			}
 		})
+	}
+}
+
+func TestAProxyFillsLessThanItsFolderMayHave(t *testing.T) {
+	in := inputOf(t, "[{name: far, proxy: {}}, {name: near, proxy: {peer: far}}]", "[{name: a, networks: [lan], apps: [near]}, {name: b, networks: [lan], apps: [far]}]")
+	for limit, want := range map[string]int{"0": 400, "1Gi": 400, "20Gi": 400, "500Mi": 200, "3Mi": 1} {
+		in.Options.ScratchLimit = resource.MustParse(limit)
+		for node, sites := range MakeSites(in) {
+			if config := proxy.Config(sites[0]).WithDefaults(); config.Validate() != nil || config.Limits.DiskMiB != want {
+				t.Errorf("with %s the proxy on node %s keeps up to %d MiB (%v); want %d", limit, node, config.Limits.DiskMiB, config.Validate(), want)
+			}
+		}
 	}
 }
 

@@ -95,7 +95,7 @@ func (m *siteMaker) site(node topology.Node, app v1alpha1.App) apps.Site {
 		App: app, Node: node.Name, Group: node.Group, Seed: m.in.Experiment.Spec.Seed,
 		Instances: topology.Instances(node.Name, app.Name, app.Instances), Images: m.in.Options.Apps,
 		FirstIndex: m.instances[app.Name], TotalInstances: len(t.NodesRunning(app.Name)) * max(int(app.Instances), 1),
-		MemoryLimit: memoryLimit(m.in, node, app),
+		MemoryLimit: memoryLimit(m.in, node, app), ScratchLimit: m.in.Options.ScratchLimit.Value(),
 	}
 	m.instances[app.Name] += len(site.Instances)
 	m.client(&site, node, app)

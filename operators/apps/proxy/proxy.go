@@ -53,12 +53,21 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	return r
 }
 
+// diskMiB is the most of a folder with a limit that a proxy fills, as its pod would be evicted beyond; 0 for the default.
+func diskMiB(limit int64) int {
+	if limit == 0 || limit >= 1<<30 {
+		return 0
+	}
+	return max(1, int(limit>>20)*2/5)
+}
+
 // Config is the configuration of a node's proxy. The near proxy's settings are those of both.
 func Config(site apps.Site) proxyconfig.Config {
 	near := site.Proxies.Settings
 	c := proxyconfig.Config{
 		Instance: site.Instances[0], Protocol: cmp.Or(string(near.Protocol), proxyconfig.ProtocolHTTP), Compression: string(near.Compression),
-		Folder: apps.RunFile("queue"), MetricsPort: site.MetricsPorts[0], Limits: proxyconfig.Limits{Requests: int(near.MaxQueue)},
+		Folder: apps.RunFile("queue"), MetricsPort: site.MetricsPorts[0],
+		Limits: proxyconfig.Limits{Requests: int(near.MaxQueue), DiskMiB: diskMiB(site.ScratchLimit)},
 	}
 	if near.LogMessages {
 		c.Topic = Topic(site.Proxies.Far)
