@@ -43,7 +43,7 @@ func Config(site apps.Site) trafficconfig.Config {
 	name, s := site.Instances[0], site.App.Script
 	c := trafficconfig.Config{
 		Instance: name, Entity: name, Broker: site.Broker.Address, Broadcast: site.Broadcast, Interface: site.Interface,
-		Protocol: string(s.Protocol), Version: traffic.Version(v1alpha1.Protocol(s.Protocol), s.Version),
+		Protocol: string(s.Protocol), Version: traffic.Version(v1alpha1.Protocol(s.Protocol), s.Version), Security: traffic.Security(site.Broker.App),
 		Seed: apps.Seed(site.Seed, "instance", name), MetricsPort: site.MetricsPorts[0],
 		Subscribe: &trafficconfig.Subscribe{QoS: int(s.QoS), Topics: []string{Topic(site.App.Name, site.Node)}},
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
@@ -36,6 +37,15 @@ func TestANodeSendsItsOwnMessagesAndSubscribesToItsNames(t *testing.T) {
 	site.Scripted.Messages = nil
 	if r := (Kind{}).Render(site); r.Publishes || len(r.Subscriptions[0]) != 3 || !r.DrainOnStop {
 		t.Errorf("a node that sends nothing is rendered %+v", r)
+	}
+}
+
+func TestAScriptUsesTheSecurityOfItsBroker(t *testing.T) {
+	site := apps.Site{App: v1alpha1.App{Name: "chat", Script: &v1alpha1.MessageScript{Protocol: "mqtt", To: "broker"}}, Node: "a-1", Instances: []string{"a-1/chat"},
+		Broker: apps.Server{Address: "hq:8883", App: v1alpha1.App{Mosquitto: &v1alpha1.Mosquitto{}, Security: &v1alpha1.Security{TLS: true, Password: true}}}, MetricsPorts: []int{9464}}
+	want := &protocol.Security{CAFile: "/vignette/security/ca.crt", UsernameFile: "/vignette/security/username", PasswordFile: "/vignette/security/password"}
+	if diff := cmp.Diff(want, Config(site).Security); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
 
