@@ -139,6 +139,18 @@ func TestFarProxiesShareANodeIfTheirLinksUseDifferentPorts(t *testing.T) {
 	}
 }
 
+func TestAStopEndsAServiceThatOnlyAnswers(t *testing.T) {
+	in := inputOf(t, "[{name: answers, messaging: {transport: coap, reply: gps}}, {name: sends, messaging: {transport: http, push: {from: [a], to: b, period: 1s}}}]",
+		"[{name: a, networks: [lan], apps: [answers, sends]}, {name: b, networks: [lan], apps: [answers, sends]}]")
+	for node, sites := range MakeSites(in) {
+		for _, site := range sites {
+			if r := KindOf(site.App).Render(site); r.DrainOnStop != (site.App.Name == "sends") {
+				t.Errorf("app %s on node %s goes on after a stop: %v", site.App.Name, node, r.DrainOnStop)
+			}
+		}
+	}
+}
+
 func TestAProxyFillsLessThanItsFolderMayHave(t *testing.T) {
 	in := inputOf(t, "[{name: far, proxy: {}}, {name: near, proxy: {peer: far}}]", "[{name: a, networks: [lan], apps: [near]}, {name: b, networks: [lan], apps: [far]}]")
 	for limit, want := range map[string]int{"0": 400, "1Gi": 400, "20Gi": 400, "500Mi": 200, "3Mi": 1} {

@@ -29,7 +29,7 @@ func Topic(app, to string) string { return "messaging/" + app + "/to/" + to }
 func (Kind) Render(site apps.Site) apps.Rendering {
 	config, path := Config(site), apps.RunFile("messaging.json")
 	r := apps.Rendering{
-		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: true, Publishes: len(config.Messages) > 0 || config.Push != nil,
+		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: site.App.Messaging.Sends(), Publishes: len(config.Messages) > 0 || config.Push != nil,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "messaging", "--config", path}}},
 		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, Subscriptions: [][]string{{config.Topic}},
 		Topics: map[string][]string{}, MetricsPorts: site.StatisticsPorts(),
