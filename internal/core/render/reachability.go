@@ -125,18 +125,26 @@ func (r *reachability) cut(from, to topology.Node) string {
 	return ""
 }
 
-// pair warns of a near proxy that does not reach its far one. By AMQP both reach the broker, which another check requires.
+// pair warns of a near proxy that does not reach its far one. By AMQP both have to reach the broker.
 func (r *reachability) pair(app v1alpha1.App, path *field.Path) field.ErrorList {
-	if app.Proxy.Protocol == v1alpha1.ProxyAMQP {
-		return nil
-	}
+	p := app.Proxy
 	for _, near := range r.t.NodesRunning(app.Name) {
-		far, _, err := r.t.FarProxy(near, app.Proxy)
+		far, _, err := r.t.FarProxy(near, p)
 		if err != nil {
 			continue // another check reports it
 		}
-		if words := r.cut(near, far); words != "" {
-			return field.ErrorList{field.Invalid(path.Child("peer"), app.Proxy.Peer, words)}
+		if p.Protocol != v1alpha1.ProxyAMQP {
+			if words := r.cut(near, far); words != "" {
+				return field.ErrorList{field.Invalid(path.Child("peer"), p.Peer, words)}
+			}
+			continue
+		}
+		broker, err := r.t.Broker(near, v1alpha1.ProtocolAMQP, p.Broker)
+		if err != nil {
+			continue
+		}
+		if words := cmp.Or(r.cut(near, broker), r.cut(far, broker)); words != "" {
+			return field.ErrorList{field.Invalid(path.Child("broker"), p.Broker, words)}
 		}
 	}
 	return nil

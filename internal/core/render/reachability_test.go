@@ -108,3 +108,30 @@ spec:
 		})
 	}
 }
+
+func TestAPairWithoutAStaticRouteToItsBrokerHasAWarning(t *testing.T) {
+	const there, back = "{nodes: [veh], to: 198.18.1.0/24, via: relay}", "{nodes: [hq], to: 198.18.2.0/24, via: relay}"
+	for name, c := range map[string]struct{ left, right, near, want string }{
+		"routes both ways":       {back, there, "veh", ""},
+		"no way of the near one": {back, "", "veh", `spec.apps[1].proxy.broker: Invalid value: "rabbit": node veh has no route to node hq: `},
+		"no way of the far one":  {back, "", "base", `spec.apps[1].proxy.broker: Invalid value: "rabbit": node veh has no route to node hq: `},
+		"no way back from it":    {"", there, "veh", "node hq has no route to node veh: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			far := map[string]string{"veh": "base", "base": "veh"}[c.near]
+			runs := func(node string) string { return map[string]string{c.near: "near", far: "far"}[node] }
+			in := companyOf(t, `
+metadata: {name: far}
+spec:
+  networks:
+  - {name: left, subnet: 198.18.1.0/24, link: {}, routing: {protocol: static, routes: [`+c.left+`]}}
+  - {name: right, subnet: 198.18.2.0/24, link: {}, routing: {protocol: static, routes: [`+c.right+`]}}
+  apps: [{name: rabbit, rabbitmq: {}}, {name: near, proxy: {peer: far, protocol: amqp, broker: rabbit}}, {name: far, proxy: {}}]
+  nodes: [{name: hq, networks: [left], apps: [rabbit]}, {name: relay, networks: [left, right]}, {name: veh, networks: [right], apps: [`+runs("veh")+`]}, {name: base, networks: [left], apps: [`+runs("base")+`]}]`)
+			said := requestWarnings(in).ToAggregate()
+			if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
+				t.Errorf("it says %v; want %q", said, c.want)
+			}
+		})
+	}
+}
