@@ -23,7 +23,11 @@ import (
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/messagelog"
+	"vignette.dev/vignette/internal/messaging/content"
+	"vignette.dev/vignette/internal/messagingconfig"
 	"vignette.dev/vignette/internal/mgenapp"
+	"vignette.dev/vignette/internal/proxyconfig"
 	"vignette.dev/vignette/internal/radiod/networks"
 	"vignette.dev/vignette/internal/traffic"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
@@ -175,12 +179,41 @@ func refusedByProgram(command string, config []byte) error {
 		return parsed(config, traffic.Check)
 	case "/traffic mediate":
 		return parsed(config, trafficconfig.Mediator.Validate)
+	case "/traffic messaging":
+		return parsed(config, refusedByService)
+	case "/traffic proxy":
+		return parsed(config, proxyconfig.Config.Validate)
 	case "/traffic mqtt-sn-gateway":
 		return parsed(config, mqttsn.GatewayConfig.Validate)
 	case "/traffic wsn-broker":
 		return parsed(config, wsn.BrokerConfig.Validate)
 	case "/mgen-app":
 		return parsed(config, mgenapp.Config.Validate)
+	}
+	return nil
+}
+
+// refusedByService returns what a messaging service refuses: its settings, and contents that it cannot make.
+func refusedByService(c messagingconfig.Config) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	for kind, sender := range map[string]string{c.Reply: content.ReplySender(c.Instance), ptr.Deref(c.Push, messagingconfig.Push{}).Payload: c.Instance} {
+		if kind == "" {
+			continue
+		}
+		made, err := content.OfKind(c, sender, kind)
+		if err != nil {
+			return err
+		}
+		if _, err := made.Append(nil, messagelog.MessageID(sender, 1), time.Unix(1, 0)); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.Messages {
+		if _, err := content.ScriptedBytes(c, m, messagelog.MessageID(c.Instance, 1)); err != nil {
+			return err
+		}
 	}
 	return nil
 }
