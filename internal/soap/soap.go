@@ -270,8 +270,8 @@ func parseFault(e *Element) *Fault {
 	return f
 }
 
-// header reads WS-Addressing's headers, and refuses any other that is marked mustUnderstand.
-func (m *Message) header(header *Element, ns string) error {
+// header reads WS-Addressing's headers, and refuses any other that is marked mustUnderstand. The refusal needs the headers after it too.
+func (m *Message) header(header *Element, ns string) (refused error) {
 	if header == nil {
 		return nil
 	}
@@ -289,10 +289,10 @@ func (m *Message) header(header *Element, ns string) error {
 		case e.Is(NSAddressing, "ReplyTo"):
 			m.ReplyTo = ParseEPR(e).Address
 		case e.Name.Space != NSAddressing && mustUnderstand(e, ns):
-			return faultf(MustUnderstand, "header {%s}%s is not understood", e.Name.Space, e.Name.Local)
+			refused = faultf(MustUnderstand, "header {%s}%s is not understood", e.Name.Space, e.Name.Local)
 		}
 	}
-	return nil
+	return refused
 }
 
 func mustUnderstand(e *Element, ns string) bool {

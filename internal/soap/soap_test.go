@@ -3,6 +3,7 @@ package soap
 import (
 	"bytes"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -49,6 +50,21 @@ func TestAnOpaqueElementHasAnyNumberOfElements(t *testing.T) {
 	m, err := ParseMessage(Envelope(SOAP12, Header{}, "", body), xml.Name{Space: NSSOAP12, Local: "Body"})
 	if err != nil || string(m.Body.Standalone()) != body || len(m.Body.Children) > 0 {
 		t.Errorf("%v; want the body as it is, and nothing of it kept", err)
+	}
+}
+
+func TestARefusalRelatesToItsMessageWhereverTheRefusedHeaderStands(t *testing.T) {
+	want := Header{Action: "urn:a", MessageID: "urn:m", ReplyTo: None}
+	for _, v := range versions {
+		unknown := `<soap:Header><x:a xmlns:x="urn:x" soap:mustUnderstand="1"/>`
+		envelope := bytes.Replace(Envelope(v, want, "", ""), []byte("<soap:Header>"), []byte(unknown), 1)
+		m, err := ParseMessage(envelope)
+		if fault, ok := errors.AsType[*Fault](err); !ok || fault.Code != MustUnderstand {
+			t.Fatalf("SOAP %d: %v; want a header that is not understood", v, err)
+		}
+		if diff := cmp.Diff(want, m.Header); diff != "" {
+			t.Errorf("SOAP %d: the other headers are not known:\n%s", v, diff)
+		}
 	}
 }
 
