@@ -29,7 +29,7 @@ type BrokerConfig struct {
 type Limits struct {
 	// QueueMessages is the most messages in a queue of one subscriber or pull point, by default 1000. Further ones are dropped.
 	QueueMessages int `json:"queueMessages,omitempty"`
-	// HeldMiB is the most MiB of queued and last messages, by default 256. Further ones are refused.
+	// HeldMiB is the most MiB of queued and last messages, by default 256. The oldest last ones give way; then further ones are refused.
 	HeldMiB int `json:"heldMiB,omitempty"`
 	// Subscriptions is the limit of subscriptions, pull points and registered publishers each, by default 20000.
 	Subscriptions int `json:"subscriptions,omitempty"`

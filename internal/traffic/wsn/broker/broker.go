@@ -97,8 +97,8 @@ func (b *Broker) publish(notifications []wire.NotificationMessage) error {
 		size += m.size()
 		messages = append(messages, m)
 	}
-	if b.held.Load()+size > int64(b.limits.HeldMiB)<<20 {
-		return &wire.Fault{Kind: wire.ServerBusy, Reason: fmt.Sprintf("%d MiB of messages are held: want fewer, or consumers that take them", b.limits.HeldMiB)}
+	if err := b.makeRoom(size); err != nil {
+		return err
 	}
 	b.metrics.received.Add(float64(len(messages)))
 	for _, m := range messages {
@@ -132,11 +132,30 @@ func (b *Broker) keep(m *message) {
 		return
 	}
 	for b.order.Len() >= b.limits.Topics {
-		oldest := b.order.Remove(b.order.Front()).(*lastMessage)
-		oldest.release()
-		delete(b.last, oldest.key)
+		b.forgetOldest()
 	}
 	b.last[key] = b.order.PushBack(&lastMessage{key, m})
+	b.metrics.topics.Set(float64(b.order.Len()))
+}
+
+// makeRoom makes room for messages of a size. Last messages go first: nobody waits for them.
+func (b *Broker) makeRoom(size int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.held.Load()+size > int64(b.limits.HeldMiB)<<20 {
+		if b.order.Len() == 0 {
+			return &wire.Fault{Kind: wire.ServerBusy, Reason: fmt.Sprintf("%d MiB of messages are held: want fewer, or consumers that take them", b.limits.HeldMiB)}
+		}
+		b.forgetOldest()
+	}
+	return nil
+}
+
+// forgetOldest forgets the oldest last message. The broker is locked.
+func (b *Broker) forgetOldest() {
+	oldest := b.order.Remove(b.order.Front()).(*lastMessage)
+	oldest.release()
+	delete(b.last, oldest.key)
 	b.metrics.topics.Set(float64(b.order.Len()))
 }
 

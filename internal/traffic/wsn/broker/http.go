@@ -405,9 +405,17 @@ func (b *Broker) notifyPullPoint(c *call) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	var items []item
+	var size int64
 	for _, n := range messages {
 		m := &message{topic: n.Topic, producer: n.Producer, content: append([]byte(nil), n.Message...), held: &b.held}
-		if !p.queue.push(item{m, n.Subscription}) {
+		items, size = append(items, item{m, n.Subscription}), size+m.size()
+	}
+	if err := b.makeRoom(size); err != nil {
+		return "", err
+	}
+	for _, i := range items {
+		if !p.queue.push(i) {
 			b.metrics.dropped.WithLabelValues(dropQueue).Inc()
 		}
 	}
