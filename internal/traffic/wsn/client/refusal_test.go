@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
@@ -40,6 +41,22 @@ func TestASubscriptionThatIsRefusedIsToldAndTriedAgain(t *testing.T) {
 	_, l := startClient(t, subscriber(strings.TrimPrefix(front.URL, "http://"), "/PRT/#"))
 	if told := l.told(); !slices.Equal(told, []string{"/PRT/# status 403 Forbidden", "/PRT/# made"}) {
 		t.Errorf("told %q; want the refusal, and that it is made then", told)
+	}
+}
+
+func TestAMessageThatTheBrokerCallsWrongIsNotRepeated(t *testing.T) {
+	var asked atomic.Int32
+	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusInternalServerError)
+		_, _ = w.Write(wire.FaultEnvelope(soap.SOAP11, "", &wire.Fault{Reason: "want one Body"}, time.Now()))
+	}))
+	t.Cleanup(broker.Close)
+	c, _ := startClient(t, publisher(strings.TrimPrefix(broker.URL, "http://"), 1))
+	publish(t, c, "/PRT/x", "text")
+	eventually(t, "end of the message", func() bool { _, more := c.first(); return !more })
+	if n := asked.Load(); n != 1 {
+		t.Errorf("sent %d times; want once", n)
 	}
 }
 

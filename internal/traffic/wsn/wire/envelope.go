@@ -28,23 +28,20 @@ func FaultEnvelope(v soap.Version, relatesTo string, f *Fault, now time.Time) []
 	case MalformedMessage:
 		action = soap.ActionFault
 	}
-	detail := f.detail(now)
+	reason, detail := f.Reason, f.detail(now)
 	if detail != "" {
+		reason = f.Error()
 		detail = fmt.Sprintf(` xmlns:wsrf-bf="%s" xmlns:wsbr="%s" xmlns:wsrf-r="%s">%s`, NSBaseFaults, NSBrokered, NSResource, detail)
 	}
 	h := soap.Header{Action: action, MessageID: soap.NewMessageID(), RelatesTo: relatesTo}
-	return soap.FaultEnvelope(v, h, declaration, &soap.Fault{Code: code, Reason: f.Error()}, detail)
+	return soap.FaultEnvelope(v, h, declaration, &soap.Fault{Code: code, Reason: reason}, detail)
 }
 
 // ParseMessage reads an envelope. A fault in it is returned as an error of type *Fault.
 func ParseMessage(data []byte) (*soap.Message, error) {
 	m, err := soap.ParseMessage(data, xml.Name{Space: NSBase, Local: "Message"})
 	if refusal, ok := errors.AsType[*soap.Fault](err); ok {
-		kind := MalformedMessage
-		if refusal.Code == soap.MustUnderstand {
-			kind = MustUnderstand
-		}
-		return m, &Fault{Kind: kind, Reason: refusal.Reason}
+		return m, &Fault{Kind: kindOf(refusal.Code), Reason: refusal.Reason}
 	}
 	if m.Fault != nil {
 		return m, parseFault(m.Fault)

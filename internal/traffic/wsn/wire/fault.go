@@ -75,9 +75,20 @@ func (f *Fault) detail(now time.Time) string {
 	return b.String()
 }
 
+// kindOf is that of a fault without an element in its detail.
+func kindOf(code soap.FaultCode) FaultKind {
+	switch code {
+	case soap.Sender:
+		return MalformedMessage
+	case soap.MustUnderstand:
+		return MustUnderstand
+	}
+	return ServerBusy
+}
+
 // parseFault reads WS-Notification's kind of a fault.
 func parseFault(received *soap.Fault) *Fault {
-	f := &Fault{Kind: ServerBusy, Reason: received.Reason}
+	f := &Fault{Kind: kindOf(received.Code), Reason: received.Reason}
 	kind := received.Detail
 	if kind == nil {
 		return f

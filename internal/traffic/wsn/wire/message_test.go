@@ -161,12 +161,15 @@ func TestFaultsAreReadInBothVersions(t *testing.T) {
 	for _, v := range []soap.Version{soap.SOAP11, soap.SOAP12} {
 		for _, fault := range []*Fault{
 			{Kind: UnacceptableTermination, Reason: "past <now>"}, {Kind: ResourceUnknown, Reason: "gone"}, {Kind: ServerBusy, Reason: "memory"},
-			{Kind: InvalidFilter, Reason: "no", Unknown: &soap.Element{}},
+			{Kind: InvalidFilter, Reason: "no", Unknown: &soap.Element{}}, {Kind: MalformedMessage, Reason: "two Bodies"}, {Kind: MustUnderstand, Reason: "what"},
 		} {
 			_, err := ParseMessage(FaultEnvelope(v, "urn:m", fault, time.Now()))
 			got, ok := errors.AsType[*Fault](err)
 			if !ok || got.Kind != fault.Kind || !strings.Contains(got.Reason, fault.Reason) {
 				t.Errorf("SOAP %d: %v; want %v", v, err, fault)
+			}
+			if err.Error() != fault.Error() {
+				t.Errorf("SOAP %d: read as %q; want %q", v, err, fault)
 			}
 		}
 	}

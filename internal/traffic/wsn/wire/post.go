@@ -31,7 +31,7 @@ func (r Response) Accepted() bool { return r.Status >= 200 && r.Status < 300 }
 func (r Response) Message() (*soap.Message, error) {
 	if len(r.Body) > 0 {
 		m, err := ParseMessage(r.Body)
-		if fault, ok := errors.AsType[*Fault](err); ok && fault.Kind == MalformedMessage && !r.Accepted() {
+		if m == nil && !r.Accepted() { // no envelope
 			return nil, fmt.Errorf("status %d %s", r.Status, http.StatusText(r.Status))
 		}
 		return m, err
