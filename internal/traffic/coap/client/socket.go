@@ -52,7 +52,7 @@ func openUDP(c *core, s request.Setup) (transport, error) {
 		}
 		return t, nil
 	}
-	server, err := listenUDP(s, t.mine)
+	server, err := listenUDP(s, t.mine, c.warn)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +203,12 @@ type serverSocket struct {
 	control []byte
 	// several: the socket listens at all addresses of IPv4.
 	several bool
+	warn    func(format string, values ...any)
+	// dropped is how many datagrams the kernel had no room for.
+	dropped uint32
 }
 
-func listenUDP(s request.Setup, mine func(netip.AddrPort) bool) (socket, error) {
+func listenUDP(s request.Setup, mine func(netip.AddrPort) bool, warn func(format string, values ...any)) (socket, error) {
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen %q: want host:port", s.Listen)
@@ -223,8 +226,9 @@ func listenUDP(s request.Setup, mine func(netip.AddrPort) bool) (socket, error) 
 	}
 	conn := packets.(*net.UDPConn)
 	_ = conn.SetReadBuffer(receiveBuffer)
-	server := &serverSocket{conn: conn, mine: mine, control: make([]byte, 128), several: host == ""}
-	if server.several {
+	server := &serverSocket{conn: conn, mine: mine, control: make([]byte, 128), several: host == "", warn: warn}
+	err = quietio.Control(conn, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) })
+	if err == nil && server.several {
 		err = server.join(s)
 	}
 	if err != nil {
@@ -268,6 +272,10 @@ func (s *serverSocket) read(b []byte) (int, origin, error) {
 		n, controlBytes, _, from, err := s.conn.ReadMsgUDPAddrPort(b, s.control)
 		if err != nil {
 			return n, origin{}, err
+		}
+		if total, ok := quietio.Overflow(s.control[:controlBytes]); ok && total != s.dropped {
+			s.dropped = total
+			s.warn("CoAP: datagrams come faster than they can be read: %d are lost so far", total)
 		}
 		o := origin{remote: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
 		if s.several {

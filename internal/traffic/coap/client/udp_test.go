@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
+	"vignette.dev/vignette/internal/testport"
 	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
@@ -495,4 +497,37 @@ func TestAResponseIsRememberedForTheLifetimeOfMessages(t *testing.T) {
 		}
 		_ = e.socket.close()
 	})
+}
+
+func TestRequestsThatTheKernelDropsAreWarnedOf(t *testing.T) {
+	at := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
+	var warnings []string
+	server, err := listenUDP(request.Setup{Listen: at}, nil, func(format string, values ...any) { warnings = append(warnings, fmt.Sprintf(format, values...)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.close() })
+	client, err := net.Dial("udp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	send := func(text []byte) {
+		if _, err := client.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 3 * receiveBuffer / 1024 {
+		send(make([]byte, 1024))
+	}
+	b := make([]byte, maxDatagram)
+	for n := 1024; n == 1024; {
+		if n, _, err = server.read(b); err != nil {
+			t.Fatal(err)
+		}
+		send([]byte("end"))
+	}
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "faster than they can be read") {
+		t.Errorf("warned %q; want once of what was dropped", warnings)
+	}
 }
