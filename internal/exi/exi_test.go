@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +176,24 @@ func TestElementsDoNotNestWithoutEnd(t *testing.T) {
 }
 
 // FuzzDecode: input is decoded or refused; a decoded document can be encoded and decoded to the same.
+func TestManyLongAttributesTakeNoMoreMemoryThanADocumentMay(t *testing.T) {
+	events := []event{{kind: startElement, name: name{local: "a"}}}
+	for i := range maxAttributes {
+		events = append(events, event{kind: attribute, name: name{local: fmt.Sprintf("b%d", i)}, value: strings.Repeat("x", 1<<20)})
+	}
+	w := &bitWriter{out: []byte{Header}}
+	if err := encodeSchemaless(w, append(events, event{kind: endElement})); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode(nil, w.bytes(), Options{})
+	runtime.ReadMemStats(&after)
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; err == nil || used > 64 {
+		t.Errorf("%v, after %d MiB; want a refusal, and at most 64", err, used)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for range 20 {

@@ -60,10 +60,12 @@ func (w *xmlWriter) write(e event) bool {
 		w.prefixes = w.prefixes[:top.prefixes]
 		w.open = w.open[:len(w.open)-1]
 	}
-	if len(w.out)-w.start > MaxBytes {
-		return w.fail("EXI stream: want an XML document of at most %d bytes", MaxBytes)
-	}
-	return true
+	return w.fits(len(w.out) - w.start)
+}
+
+// fits reports whether a document may have so many bytes.
+func (w *xmlWriter) fits(size int) bool {
+	return size <= MaxBytes || w.fail("EXI stream: want an XML document of at most %d bytes", MaxBytes)
 }
 
 func (w *xmlWriter) attribute(e event) bool {
@@ -109,7 +111,9 @@ func (w *xmlWriter) flush() {
 	}
 	attributes := make([]byte, 0, 64)
 	for _, a := range w.attributes {
-		attributes = w.appendAttribute(attributes, a)
+		if attributes = w.appendAttribute(attributes, a); !w.fits(len(attributes)) {
+			return
+		}
 	}
 	w.out = append(append(w.out, '<'), top.tag...)
 	if top.defaultURI != outside {
