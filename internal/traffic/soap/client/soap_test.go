@@ -519,13 +519,8 @@ func TestAFailedDatagramTellsItsReason(t *testing.T) {
 func TestARefusalOfAnEarlierDatagramDoesNotFailTheNextOne(t *testing.T) {
 	t.Parallel()
 	at := requesttest.Address(t)
-	socket, err := net.Dial("udp4", at)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	l := &link{socket: socket.(*net.UDPConn), waiting: map[string]chan arrival{}} // nobody reads it, so that sending gets the refusal
-	earlier, next := l.expect("earlier"), l.expect("next")
+	l := unread(t, at) // so that sending gets the refusal
+	earlier, next := l.expect("earlier", []byte("one")), l.expect("next", []byte("two"))
 	if _, failure := l.send([]byte("one"), "earlier"); failure != nil {
 		t.Fatal(failure)
 	}
@@ -542,8 +537,36 @@ func TestARefusalOfAnEarlierDatagramDoesNotFailTheNextOne(t *testing.T) {
 	if n, _, err := server.ReadFrom(got); err != nil || string(got[:n]) != "two" {
 		t.Errorf("the server received %q, %v; want the second datagram", got[:n], err)
 	}
+	wantRefused(t, earlier, next)
+}
+
+func TestALateRefusalFailsItsOwnRequestOnly(t *testing.T) {
+	t.Parallel()
+	l := unread(t, requesttest.Address(t))
+	earlier, next := l.expect("earlier", []byte("one")), l.expect("next", []byte("two"))
+	if _, failure := l.send([]byte("one"), ""); failure != nil {
+		t.Fatal(failure)
+	}
+	l.heed("")
+	wantRefused(t, earlier, next)
+}
+
+// unread returns a link to an address whose replies nobody reads.
+func unread(t *testing.T, to string) *link {
+	t.Helper()
+	dialer := net.Dialer{Control: control("", false)}
+	socket, err := dialer.Dial("udp4", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	return &link{socket: socket.(*net.UDPConn), waiting: map[string]waiting{}}
+}
+
+func wantRefused(t *testing.T, refused, other <-chan arrival) {
+	t.Helper()
 	select {
-	case a := <-earlier:
+	case a := <-refused:
 		if a.failure.Reason != request.Refused {
 			t.Errorf("the earlier request: %v; want %s", a.failure, request.Refused)
 		}
@@ -551,8 +574,8 @@ func TestARefusalOfAnEarlierDatagramDoesNotFailTheNextOne(t *testing.T) {
 		t.Error("the earlier request is not failed")
 	}
 	select {
-	case a := <-next:
-		t.Errorf("the next request: %v, although its datagram arrived", a.failure)
+	case a := <-other:
+		t.Errorf("the next request: %v, although its datagram was not refused", a.failure)
 	default:
 	}
 }

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/traffic/request"
@@ -157,7 +155,7 @@ func (p *overUDP) exchange(ctx context.Context, to string, r request.Request, e 
 		// The group's members include this peer, so that it receives its own message.
 		p.seen.add(id)
 	}
-	arrived := l.expect(id)
+	arrived := l.expect(id, datagram)
 	defer l.forget(id)
 	sent, failure := l.send(datagram, id)
 	if failure != nil {
@@ -223,7 +221,13 @@ type link struct {
 	multicast bool
 
 	mu      sync.Mutex
-	waiting map[string]chan arrival
+	waiting map[string]waiting
+}
+
+// waiting is a request that waits for its reply.
+type waiting struct {
+	arrived  chan arrival
+	datagram []byte
 }
 
 // arrival is what came of a request.
@@ -257,7 +261,7 @@ func (p *overUDP) link(ctx context.Context, to string) (*link, *request.Failure)
 		}
 		return nil, request.Failed(request.Invalid, fmt.Sprintf("addressee %q: want host:port of IPv4", safetext.Truncate(to)))
 	}
-	l = &link{socket: socket.(*net.UDPConn), waiting: map[string]chan arrival{}}
+	l = &link{socket: socket.(*net.UDPConn), waiting: map[string]waiting{}}
 	l.multicast = l.socket.RemoteAddr().(*net.UDPAddr).AddrPort().Addr().IsMulticast()
 	return p.keep(to, l)
 }
@@ -279,12 +283,12 @@ func (p *overUDP) keep(to string, l *link) (*link, *request.Failure) {
 	return l, nil
 }
 
-func (l *link) expect(id string) <-chan arrival {
+func (l *link) expect(id string, datagram []byte) <-chan arrival {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	// Room for one, and only one is ever put in.
 	arrived := make(chan arrival, 1)
-	l.waiting[id] = arrived
+	l.waiting[id] = waiting{arrived, datagram}
 	return arrived
 }
 
@@ -304,26 +308,14 @@ func (l *link) send(datagram []byte, newRequest string) (time.Time, *request.Fai
 			return at, nil
 		case errors.Is(err, net.ErrClosed):
 			return at, request.Failed(request.Cancelled, "")
-		case errors.Is(err, unix.ECONNREFUSED) && attempt < 3:
-			// The kernel tells this of an earlier datagram, and has not sent this one.
-			l.fail(request.NetworkFailure(err), newRequest)
+		case attempt < 3:
+			// The kernel may tell this of an earlier datagram, and has not sent this one.
+			l.heed(newRequest)
 		default:
 			if failure := request.NetworkFailure(err); failure != nil {
 				return at, failure
 			}
 			return at, request.Failed(request.Unreachable, "the datagram cannot be sent")
-		}
-	}
-}
-
-// fail fails the requests that wait, but for one that is not sent yet: the kernel does not tell which of them it was.
-func (l *link) fail(failure *request.Failure, unsent string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for id, arrived := range l.waiting {
-		if id != unsent {
-			arrived <- arrival{failure: failure}
-			delete(l.waiting, id)
 		}
 	}
 }
@@ -344,11 +336,7 @@ func (l *link) receive(p *overUDP) {
 			}
 		}
 	})
-	p.read(l.socket, func(err error) {
-		if failure := request.NetworkFailure(err); failure != nil {
-			l.fail(failure, "")
-		}
-	}, func(at time.Time, datagram []byte, _ correspondents) { replies <- reply{at, datagram} })
+	p.read(l.socket, func() { l.heed("") }, func(at time.Time, datagram []byte, _ correspondents) { replies <- reply{at, datagram} })
 	close(replies)
 	reader.Wait()
 }
@@ -356,8 +344,8 @@ func (l *link) receive(p *overUDP) {
 func (l *link) arrive(at time.Time, m *soap.Message) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if arrived, ok := l.waiting[m.RelatesTo]; ok {
-		arrived <- arrival{at: at, message: m}
+	if w, ok := l.waiting[m.RelatesTo]; ok {
+		w.arrived <- arrival{at: at, message: m}
 		delete(l.waiting, m.RelatesTo)
 	}
 }

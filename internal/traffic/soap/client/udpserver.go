@@ -26,7 +26,7 @@ const (
 )
 
 // control sets what a socket needs before it is bound: that drops are counted, and the interface of multicast. On a server's
-// socket the kernel also tells the addresses of datagrams. Only the sockets of groups receive what comes to a group.
+// socket the kernel also tells the addresses of datagrams, on a client's which were refused. Only the sockets of groups receive what comes to a group.
 func control(name string, serving bool) func(_, _ string, raw syscall.RawConn) error {
 	return func(_, _ string, raw syscall.RawConn) error {
 		var failed error
@@ -42,6 +42,8 @@ func setOptions(fd int, name string, serving bool) error {
 		if err != nil {
 			return err
 		}
+	} else if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1); err != nil {
+		return err
 	}
 	if name == "" {
 		return nil
@@ -132,7 +134,7 @@ func (p *overUDP) serve(socket *net.UDPConn, group bool) {
 	p.sockets = append(p.sockets, socket)
 	p.mu.Unlock()
 	p.running.Go(func() {
-		p.read(socket, func(error) {}, func(at time.Time, datagram []byte, c correspondents) {
+		p.read(socket, func() {}, func(at time.Time, datagram []byte, c correspondents) {
 			select {
 			case p.slots <- struct{}{}:
 			case <-p.running.Context().Done():
@@ -157,7 +159,7 @@ type correspondents struct {
 }
 
 // read reads datagrams until the socket is closed, and warns of those that it could not read in time.
-func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at time.Time, datagram []byte, c correspondents)) {
+func (p *overUDP) read(socket *net.UDPConn, failed func(), received func(at time.Time, datagram []byte, c correspondents)) {
 	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are told
 	buffer, extra := make([]byte, MaxDatagram+1), make([]byte, 128)
 	var dropped uint32
@@ -168,7 +170,7 @@ func (p *overUDP) read(socket *net.UDPConn, failed func(error), received func(at
 		case errors.Is(err, net.ErrClosed):
 			return
 		case err != nil:
-			failed(err)
+			failed()
 			time.Sleep(pauseAfterError)
 			continue
 		}
