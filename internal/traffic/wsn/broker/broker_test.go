@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -684,6 +686,21 @@ func TestConfigurationsAreChecked(t *testing.T) {
 		if err := c.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want an error that names %s", err, want)
 		}
+	}
+}
+
+func TestAPortInUseIsToldInPlainWords(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	file := filepath.Join(t.TempDir(), "config.json")
+	if err := os.WriteFile(file, fmt.Appendf(nil, `{"instance": "nor/broker", "listen": %q}`, taken.Addr()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err, want := Serve(t.Context(), file), fmt.Sprintf("listen at %q: another program uses the port", taken.Addr()); err == nil || err.Error() != want {
+		t.Errorf("%v; want %s", err, want)
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"vignette.dev/vignette/internal/appinstance"
 	"vignette.dev/vignette/internal/clock"
+	httpreq "vignette.dev/vignette/internal/traffic/http/client"
 	"vignette.dev/vignette/internal/traffic/wsn"
 )
 
@@ -32,7 +33,7 @@ func Serve(ctx context.Context, path string) error {
 	listening := net.ListenConfig{KeepAlive: -1} // it would load the network
 	listener, err := listening.Listen(ctx, "tcp", config.Listen)
 	if err != nil {
-		return err
+		return httpreq.ListenError(config.Listen, err)
 	}
 	b, err := New(config)
 	if err != nil {
