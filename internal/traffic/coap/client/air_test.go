@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/netip"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -52,6 +53,9 @@ func (a *air) socket(at netip.AddrPort) *airSocket {
 func (s *airSocket) read(b []byte) (int, origin, error) {
 	select {
 	case d := <-s.inbox:
+		if d.content == nil {
+			return 0, origin{}, syscall.ECONNREFUSED // the kernel got an ICMP message
+		}
 		return copy(b, d.content), origin{remote: d.from, multicast: d.to.Addr().IsMulticast()}, nil
 	case <-s.closed:
 		return 0, origin{}, net.ErrClosed

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -89,16 +90,14 @@ func (s *exchanges) find(token message.Token) *exchange {
 	return s.byToken[string(token)]
 }
 
-// fail ends all exchanges. With last no more can be opened.
-func (s *exchanges) fail(f *request.Failure, last bool) {
+// fail ends all exchanges, and no more can be opened.
+func (s *exchanges) fail(f *request.Failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, x := range s.byToken {
 		x.deliver(event{kind: failed, err: f})
 	}
-	if last && s.broken == nil {
-		s.broken = f
-	}
+	s.broken = cmp.Or(s.broken, f)
 }
 
 // progress tells a request's events.

@@ -229,7 +229,7 @@ func (s *stream) run() {
 	} else if f := (*request.Failure)(nil); errors.As(err, &f) {
 		failure = f
 	}
-	s.exchanges.fail(failure, true)
+	s.exchanges.fail(failure)
 	close(s.over)
 }
 

@@ -93,16 +93,25 @@ func (e *endpoint) read() {
 		at := time.Now()
 		switch {
 		case errors.Is(err, net.ErrClosed):
-			e.exchanges.fail(request.Failed(request.Cancelled, ""), true)
+			e.exchanges.fail(request.Failed(request.Cancelled, ""))
 			return
 		case err != nil: // an ICMP message, of a connected socket
-			e.exchanges.fail(failureOf(err), false)
+			e.fail(failureOf(err))
 			if request.NetworkFailure(err) == nil && !clock.Pause(e.ctx, 10*time.Millisecond) { // not again and again at once
 				return
 			}
 			continue
 		}
 		e.receive(append([]byte(nil), buffer[:n]...), from, at)
+	}
+}
+
+// fail fails the requests that are sent. The others still wait for their turn.
+func (e *endpoint) fail(f *request.Failure) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, x := range e.outstanding {
+		x.deliver(event{kind: failed, err: f})
 	}
 }
 

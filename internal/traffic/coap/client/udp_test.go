@@ -325,6 +325,31 @@ func TestAPortWithoutAServerRefuses(t *testing.T) {
 	}
 }
 
+func TestARefusalFailsNoRequestThatWaitsForItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		client := a.peer(t, "", nil)
+		failures := make(chan error, 2)
+		ask := func() {
+			_, _, err := client.Do(t.Context(), server, anyRequest, request.Events{})
+			failures <- err
+		}
+		go ask()
+		synctest.Wait()
+		go ask()
+		synctest.Wait()
+		a.peer(t, server, nil)
+		a.deliver(datagram{to: a.sent[0].from})
+		if err := <-failures; request.ReasonOf(err) != request.Refused {
+			t.Errorf("the request that was sent: %v; want it refused", err)
+		}
+		if err := <-failures; err != nil {
+			t.Errorf("the request after it: %v; want its answer", err)
+		}
+	})
+}
+
 func TestAClosedPeerCancelsItsRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
