@@ -40,7 +40,6 @@ type Subscribed struct {
 
 // RegisterPublisher is a publisher's request.
 type RegisterPublisher struct {
-	Publisher   soap.EPR
 	Topics      []TopicExpression
 	Demand      bool
 	Termination string
@@ -351,8 +350,6 @@ func ParseRegisterPublisher(body *soap.Element) (RegisterPublisher, error) {
 	for _, c := range body.Children {
 		text := strings.TrimSpace(c.Text)
 		switch {
-		case c.Is(NSBrokered, "PublisherReference"):
-			r.Publisher = soap.ParseEPR(c)
 		case c.Is(NSBrokered, "Topic"):
 			r.Topics = append(r.Topics, parseTopic(c, DialectFull))
 		case c.Is(NSBrokered, "Demand"):

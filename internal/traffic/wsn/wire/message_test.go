@@ -57,7 +57,7 @@ func TestMessagesAreReadAsTheyWereWritten(t *testing.T) {
 	same("GetCurrentMessage", current, notification.Topic, err)
 	content := parse(t, CurrentMessageBody([]byte(nffi))).Body.Children[0].Standalone()
 	same("GetCurrentMessageResponse", string(content), nffi, nil)
-	register := RegisterPublisher{Publisher: epr, Topics: []TopicExpression{notification.Topic}, Demand: true, Termination: Time(now)}
+	register := RegisterPublisher{Topics: []TopicExpression{notification.Topic}, Demand: true, Termination: Time(now)}
 	p, err := ParseRegisterPublisher(parse(t, register.Body()).Body)
 	same("RegisterPublisher", p, register, err)
 	registered := parse(t, RegisteredBody(epr, soap.EPR{Address: "urn:c"})).Body.Child(NSBrokered, "PublisherRegistrationReference")
@@ -77,9 +77,6 @@ func GetCurrentMessageBody(topic TopicExpression) string {
 func (r RegisterPublisher) Body() string {
 	var b strings.Builder
 	b.WriteString(`<wsbr:RegisterPublisher xmlns:wsbr="` + NSBrokered + `">`)
-	if r.Publisher.Address != "" {
-		r.Publisher.Append(&b, "wsbr:PublisherReference")
-	}
 	for _, t := range r.Topics {
 		t.append(&b, "wsbr:Topic")
 	}
