@@ -87,7 +87,14 @@ func (r *router) updateStatus(now time.Duration, main netip.Addr) {
 	}
 	symmetric := false
 	for _, l := range r.Links {
-		symmetric = symmetric || l.Main == main && l.status(now) == olsr.Symmetric
+		if l.Main != main {
+			continue
+		}
+		if is := l.status(now) == olsr.Symmetric; is != l.symmetric {
+			l.symmetric = is
+			r.dirty, r.mprDirty = true, true
+		}
+		symmetric = symmetric || l.symmetric
 	}
 	if symmetric == n.Symmetric {
 		return

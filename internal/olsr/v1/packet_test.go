@@ -98,6 +98,44 @@ func TestAGatewayIsFoundByAll(t *testing.T) {
 	}
 }
 
+func TestARouteFollowsTheLinksToANeighbour(t *testing.T) {
+	mine, peers := addresses("10.0.0.1", "10.0.1.1"), addresses("10.0.0.2", "10.0.1.2")
+	r, err := New(olsr.Config{Interfaces: []olsr.Interface{{Address: mine[0]}, {Address: mine[1]}}}, func(int, []byte) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// hear a HELLO, which holds for 6 s, over an interface.
+	hear := func(after time.Duration, iface int, sequence uint16, named ...netip.Addr) {
+		h := hello{Groups: []group{{Link: linkAsymmetric, Neighbour: notNeighbour, Addresses: named}}}
+		m := message{Type: typeHello, TTL: 1, Validity: 6 * time.Second, Originator: peers[0], Sequence: sequence, Body: h.append(nil)}
+		bytes := m.append([]byte{0, 0, 0, 1})
+		bytes[1] = byte(len(bytes))
+		if err := r.Receive(start.Add(after), iface, peers[iface], bytes); err != nil {
+			t.Fatal(err)
+		}
+		r.Tick(start.Add(after))
+	}
+	over := func(after time.Duration, iface int, when string) {
+		t.Helper()
+		r.Tick(start.Add(after))
+		for _, route := range r.Routes() {
+			if route.Interface != iface || route.NextHop != peers[iface] {
+				t.Errorf("%s the route to %v is over interface %d; want %d", when, route.Destination, route.Interface, iface)
+			}
+		}
+		if len(r.Routes()) != len(peers) {
+			t.Errorf("%s there are the routes %+v; want one to each address of the neighbour", when, r.Routes())
+		}
+	}
+	hear(0, 1, 1, mine[1])
+	hear(time.Second, 0, 2) // it does not hear this node there yet
+	over(2*time.Second, 1, "with one symmetric link")
+	hear(2*time.Second, 0, 3, mine[0])
+	over(4*time.Second, 0, "with a second one, over the first interface,")
+	hear(5*time.Second, 1, 4, mine[1])
+	over(9*time.Second, 1, "when that link is lost")
+}
+
 func FuzzReceive(f *testing.F) {
 	h := hello{Interval: time.Second, Groups: []group{{Link: linkSymmetric, Neighbour: mprNeighbour, Addresses: addresses("10.0.0.1")}}}
 	for _, m := range []message{

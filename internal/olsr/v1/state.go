@@ -97,6 +97,8 @@ func (k *linkKey) UnmarshalText(text []byte) error {
 type link struct {
 	Main                       netip.Addr
 	Symmetric, Asymmetric, End time.Duration
+	// symmetric is whether routes and MPRs know the link as symmetric.
+	symmetric bool
 }
 
 // neighbour is a Neighbor Tuple with its 2-hop, MPR and MPR Selector Tuples (RFC 3626 section 4.3).
