@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -36,7 +37,7 @@ func masksOf(text string) (ids []string, err error) {
 		return nil, nil
 	}
 	in := xml.NewDecoder(strings.NewReader(text))
-	in.CharsetReader = func(_ string, text io.Reader) (io.Reader, error) { return text, nil } // a manifest's text is in UTF-8
+	in.CharsetReader = phy.IgnoreEncoding
 	r := maskReader{parts: []map[string]int{{}}, within: []string{""}}
 	for err == nil {
 		var token xml.Token

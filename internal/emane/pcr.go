@@ -113,7 +113,7 @@ func (p *Process) curve(text, fieldName, definition string) ([]byte, error) {
 func onlyElements(text string) (elements []byte, root string, err error) {
 	var b bytes.Buffer
 	in, out := xml.NewDecoder(bytes.NewReader([]byte(text))), xml.NewEncoder(&b)
-	in.CharsetReader = func(_ string, text io.Reader) (io.Reader, error) { return text, nil } // a manifest's text is in UTF-8
+	in.CharsetReader = phy.IgnoreEncoding
 	out.Indent("", "  ")
 	for {
 		token, err := in.Token()

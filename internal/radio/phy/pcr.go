@@ -47,7 +47,7 @@ func CheckBentPipePCR(text []byte) error {
 
 func (p *pcrParser) parse(text []byte) (*Curve, error) {
 	p.decoder = xml.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\ufeff"))))
-	p.decoder.CharsetReader = ignoreEncoding
+	p.decoder.CharsetReader = IgnoreEncoding
 	for {
 		token, err := p.decoder.Token()
 		if err == io.EOF {
@@ -77,8 +77,8 @@ func ExplainXML(err error) error {
 	return errors.New("the text is not well-formed XML: " + syntax.Msg)
 }
 
-// ignoreEncoding ignores the declared encoding: the text comes from a manifest, which is in UTF-8.
-func ignoreEncoding(_ string, text io.Reader) (io.Reader, error) { return text, nil }
+// IgnoreEncoding is the CharsetReader for XML in a manifest, which is in UTF-8 whatever the XML declares.
+func IgnoreEncoding(_ string, text io.Reader) (io.Reader, error) { return text, nil }
 
 // pcrParser follows the elements of a PCR file.
 type pcrParser struct {

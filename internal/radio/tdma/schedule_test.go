@@ -295,6 +295,13 @@ func randomSchedule(t *testing.T, random *rand.Rand) *Schedule {
 	return parsed(t, b.String(), nil)
 }
 
+func TestAScheduleMayDeclareTheEncodingOfItsFile(t *testing.T) {
+	text := strings.Replace(detailed, `encoding="UTF-8"`, `encoding="US-ASCII"`, 1)
+	if err := sameSlots(parsed(t, text, nil), parsed(t, detailed, nil)); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzParseSchedule(f *testing.F) {
 	f.Add([]byte(measured))
 	f.Add([]byte(detailed))

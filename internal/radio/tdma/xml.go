@@ -20,6 +20,7 @@ import (
 func ParseSchedule(text []byte, base *Schedule) (*Schedule, error) {
 	r := &reader{decoder: xml.NewDecoder(bytes.NewReader(text)), base: base, frames: map[int]defaults{},
 		defined: map[int]map[int][]int32{}}
+	r.decoder.CharsetReader = phy.IgnoreEncoding
 	if err := r.document(); err != nil {
 		return nil, fmt.Errorf("TDMA schedule: line %d: %w", r.line(), phy.ExplainXML(err))
 	}
