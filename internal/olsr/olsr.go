@@ -34,9 +34,6 @@ type Router interface {
 	// Transmit sets whether the node may transmit on an interface; at the start it may. A silent node keeps
 	// its tables as far as it can by listening (EMCON). Allowed again, it sends a HELLO at once.
 	Transmit(now time.Time, iface int, allowed bool)
-	// Attach replaces the networks for which the node is a gateway. On an error, which names the bad one,
-	// nothing changes.
-	Attach(now time.Time, attached []Attached) error
 	// Routes as of the last Tick, ordered by topology and destination. The slice is the Router's, and valid until the next Tick.
 	Routes() []Route
 	// Generation of Routes: a number that changes with them.
@@ -90,8 +87,6 @@ type Interface struct {
 	Name string
 	// Address of the node on it; all interfaces are of one family.
 	Address netip.Addr
-	// Prefix of the network behind it.
-	Prefix netip.Prefix
 	// MTU of a packet (a UDP payload) in bytes; 0 is 1232 (the least IPv6 link, RFC 8200 section 5).
 	MTU int
 	// RateBitsPerSecond of a link, for DAT; 0 is unknown, and then all links count as equally fast.

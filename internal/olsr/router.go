@@ -261,16 +261,6 @@ func (r *router) Transmit(at time.Time, number int, allowed bool) {
 	r.counters.Silenced += uint64(i.queue.Clear())
 }
 
-func (r *router) Attach(at time.Time, attached []Attached) error {
-	r.start(r.moment(at))
-	if err := checkAttached(attached, r.origin); err != nil {
-		return err
-	}
-	r.c.Attached = slices.Clone(attached)
-	r.dirty = true
-	return nil
-}
-
 func (r *router) Routes() []Route    { return r.routes }
 func (r *router) Generation() uint64 { return r.generation }
 func (r *router) Counters() Counters { return r.counters }

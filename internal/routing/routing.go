@@ -218,7 +218,7 @@ func (c *Config) olsr() olsr.Config {
 	}
 	for k := range c.Interfaces {
 		n := &c.Interfaces[k]
-		o.Interfaces = append(o.Interfaces, olsr.Interface{Name: n.Name, Address: n.Address.Addr(), Prefix: n.Address.Masked(),
+		o.Interfaces = append(o.Interfaces, olsr.Interface{Name: n.Name, Address: n.Address.Addr(),
 			MTU: n.MTU - headersInIP, RateBitsPerSecond: n.RateBitsPerSecond,
 			Hello: n.Hello, HelloValidity: n.HelloValidity, TC: n.TC, TCValidity: n.TCValidity,
 			Topologies: n.Topologies})

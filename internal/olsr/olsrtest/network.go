@@ -120,7 +120,7 @@ func NewWithTimes(media [][]int, times func(medium int) olsr.Interface, seed int
 					n.Topologies = append(n.Topologies, t.Type)
 				}
 			}
-			n.Name, n.Address, n.Prefix = fmt.Sprintf("if%d", k), Address(i, medium), netip.PrefixFrom(Address(i, medium), 16).Masked()
+			n.Name, n.Address = fmt.Sprintf("if%d", k), Address(i, medium)
 			node.Config.Interfaces = append(node.Config.Interfaces, n)
 		}
 		net.Nodes = append(net.Nodes, node)

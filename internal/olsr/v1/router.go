@@ -321,18 +321,6 @@ func (r *router) Transmit(at time.Time, number int, allowed bool) {
 	r.counters.Silenced += uint64(i.queue.Clear())
 }
 
-func (r *router) Attach(at time.Time, attached []olsr.Attached) error {
-	r.moment(at)
-	c := r.c
-	c.Attached = slices.Clone(attached)
-	c, err := c.WithDefaults()
-	if err != nil {
-		return err
-	}
-	r.c.Attached, r.dirty = c.Attached, true
-	return nil
-}
-
 func (r *router) Routes() []olsr.Route    { return r.routes }
 func (r *router) Generation() uint64      { return r.generation }
 func (r *router) Counters() olsr.Counters { return r.counters }
