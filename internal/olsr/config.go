@@ -17,7 +17,8 @@ const (
 	DefaultRouteInterval = time.Second
 	validityFactor       = 3
 	defaultMTU           = 1232
-	minimumMTU           = 256
+	// minimumMTU is IPv4's least (RFC 791) without the headers of IP and UDP.
+	minimumMTU = 68 - 28
 	// maxInterval is well below the longest time a message can state.
 	maxInterval = 24 * time.Hour
 	minInterval = 10 * time.Millisecond

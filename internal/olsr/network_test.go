@@ -49,6 +49,8 @@ func TestARestartWithASnapshotKeepsEveryTopology(t *testing.T) {
 	olsrtest.Restart(t, c, olsr.New)
 }
 
+func TestRoutesAreFoundAtTheLeastMTU(t *testing.T) { olsrtest.LeastMTU(t, 68-28, standard, olsr.New) }
+
 func TestASilentNodeListens(t *testing.T) { olsrtest.Silence(t, standard, olsr.New) }
 
 func TestSeveralInterfacesAreOneDomain(t *testing.T) {

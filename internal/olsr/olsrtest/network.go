@@ -92,11 +92,15 @@ func (e *events) Pop() any {
 
 // New makes a network of n nodes, without links, all with one interface on medium 0.
 func New(n int, seed int64, base olsr.Config, make Maker) (*Network, error) {
-	media := [][]int{}
+	return NewOn(onOne(n), seed, base, make)
+}
+
+// onOne has one interface on medium 0 for each of n nodes.
+func onOne(n int) (media [][]int) {
 	for range n {
 		media = append(media, []int{0})
 	}
-	return NewOn(media, seed, base, make)
+	return media
 }
 
 // NewOn makes a network of nodes with interfaces on the media given for each. HELLOs are slower on media after the

@@ -247,6 +247,20 @@ func Silence(t *testing.T, base olsr.Config, make Maker) {
 	t.Logf("heard again after %v", net.converge(t, time.Minute))
 }
 
+// LeastMTU checks that routers find all routes with packets of that many bytes.
+func LeastMTU(t *testing.T, bytes int, base olsr.Config, make Maker) {
+	net, err := NewWithTimes(onOne(20), func(int) olsr.Interface { return olsr.Interface{MTU: bytes} }, 9, base, make)
+	if err != nil {
+		t.Fatal(err)
+	}
+	net.Random(9, 8)
+	net.converge(t, 2*time.Minute)
+	net.Run(time.Minute)
+	if wrong := net.FirstDifference(); wrong != "" {
+		t.Errorf("once converged: %s", wrong)
+	}
+}
+
 // SeveralInterfaces checks one routing domain over two radio networks, with some nodes on both.
 func SeveralInterfaces(t *testing.T, base olsr.Config, make Maker) {
 	for seed := range int64(20) {

@@ -42,6 +42,8 @@ func TestSequenceNumbersMayBeginAgain(t *testing.T) {
 
 func TestARestartWithASnapshotDisturbsNobody(t *testing.T) { olsrtest.Restart(t, standard, New) }
 
+func TestRoutesAreFoundAtTheLeastMTU(t *testing.T) { olsrtest.LeastMTU(t, 68-28, standard, New) }
+
 func TestASilentNodeListens(t *testing.T) { olsrtest.Silence(t, standard, New) }
 
 func TestSeveralInterfacesAreOneDomain(t *testing.T) { olsrtest.SeveralInterfaces(t, standard, New) }

@@ -8,6 +8,16 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
+func TestOLSRRoutesAtTheLeastMTUThatANetworkMayHave(t *testing.T) {
+	for _, protocol := range []v1alpha1.RoutingProtocol{v1alpha1.RoutingOLSRv1, v1alpha1.RoutingOLSRv2} {
+		n := radiodtest.NetworkOf("run", "vhf", "pod-1")
+		n.Spec.MTU, n.Spec.Routing = 68, &v1alpha1.Routing{Protocol: protocol}
+		if err := Check(&n.Spec); err != nil {
+			t.Errorf("%v; want the network to be accepted, as it is at apply", err)
+		}
+	}
+}
+
 func TestWhatNoMemberCanBeGivenIsRefusedBeforeAnybodyAttaches(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*v1alpha1.RadioNetworkSpec)
