@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -45,15 +44,9 @@ func (g *guest) startRouting(radios []radioLink) (closeAll func(), err error) {
 }
 
 // domainsOf returns one domain for each protocol. HELLOs and TCs have each network's times. A router has one metric: that of
-// the primary network, or else of the first by name.
+// the node's first network that routes so.
 func domainsOf(radios []radioLink) (domains []routing.Config) {
-	ordered := slices.SortedFunc(slices.Values(radios), func(a, b radioLink) int {
-		if a.Primary != b.Primary {
-			return map[bool]int{true: -1, false: 1}[a.Primary]
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
-	for _, r := range ordered {
+	for _, r := range radios {
 		if !r.Routing.SetsRoutes() || r.Routing.Protocol == v1alpha1.RoutingStatic {
 			continue
 		}

@@ -3391,6 +3391,11 @@ export interface components {
                     openManagement?: boolean;
                     /**
                      * Format: int32
+                     * @description place of the network among the node's, 0 for the first. A router takes its metric from the first that routes.
+                     */
+                    place?: number;
+                    /**
+                     * Format: int32
                      * @description platform of the scenario that carries the node; absent for one that no scenario moves.
                      */
                     platform?: number;

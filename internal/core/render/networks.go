@@ -85,7 +85,7 @@ func members(in Input, network v1alpha1.Network, waveform v1alpha1.WaveformSpec,
 			}
 			member := v1alpha1.Member{
 				Node: node.Name, Group: node.Group, NEM: node.NEM, MAC: a.MAC, Address: a.Address.String(), Interface: network.Name,
-				PodUID: pods[node.Name], OpenManagement: node.OpenManagement, Primary: i == 0, Routes: routes[node.Name],
+				PodUID: pods[node.Name], OpenManagement: node.OpenManagement, Primary: i == 0, Place: int32(i), Routes: routes[node.Name], //nolint:gosec // few
 			}
 			if node.IsVM() {
 				member.Runtime = v1alpha1.RuntimeVM

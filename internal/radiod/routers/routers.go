@@ -223,7 +223,7 @@ func (r *Routers) wantedDomains() map[figures.Domain]*wantedDomain {
 			if a.Member.Primary != b.Member.Primary {
 				return map[bool]int{true: -1, false: 1}[a.Member.Primary]
 			}
-			return cmp.Compare(a.Interface, b.Interface)
+			return cmp.Or(cmp.Compare(a.Member.Place, b.Member.Place), cmp.Compare(a.Interface, b.Interface))
 		})
 		r.configure(w, networks)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"vignette.dev/vignette/internal/olsr"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/refusal"
@@ -62,6 +63,19 @@ func TestHELLOsAndTCsHaveTheTimesOfEachNetwork(t *testing.T) {
 	}
 	if wide.TC != 400*time.Millisecond || wide.TCValidity != 20*time.Second || narrow.TC != 9*time.Second || narrow.TCValidity != 20*time.Second {
 		t.Errorf("TCs every %v and %v, valid for %v and %v; want those of the networks", wide.TC, narrow.TC, wide.TCValidity, narrow.TCValidity)
+	}
+}
+
+func TestARouterGoesByTheOrderOfTheNodesNetworks(t *testing.T) {
+	first, second, third := routed("wan", "198.18.0.1/24", true), routed("vhf", "198.18.1.1/24", false), routed("hf", "198.18.2.1/24", false)
+	first.Spec.Routing, second.Spec.Routing.Metric = nil, v1alpha1.MetricDAT
+	second.Spec.Members[0].Place, third.Spec.Members[0].Place = 1, 2
+	wanted := newRouters(t, nil, third, second, first).wantedDomains()[domainOfOne]
+	if wanted == nil || len(wanted.config.Interfaces) != 2 {
+		t.Fatalf("wanted %+v; want a domain of two interfaces", wanted)
+	}
+	if c := wanted.config; c.Interfaces[0].Name != "vhf" || c.Metric != olsr.DAT {
+		t.Errorf("the first interface is %s, the metric %d; want vhf, which the node names before hf, and its metric", c.Interfaces[0].Name, c.Metric)
 	}
 }
 

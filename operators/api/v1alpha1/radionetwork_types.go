@@ -54,6 +54,9 @@ type Member struct {
 	// primary marks the network that takes the pod's multicast and limited broadcast.
 	// +optional
 	Primary bool `json:"primary,omitempty"`
+	// place of the network among the node's, 0 for the first. A router takes its metric from the first that routes.
+	// +optional
+	Place int32 `json:"place,omitempty"`
 }
 
 // MemberRoute is a static route by addresses.
