@@ -72,7 +72,7 @@ func (c *radioChecker) once(err *field.Error) field.ErrorList {
 // as they are known. scenario is that of the experiment, nil if there is none or it is not known.
 func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (errs field.ErrorList) {
 	c := &radioChecker{spec: spec, topology: t, scenario: scenario, reported: map[string]bool{}}
-	errs = checkTopologies(t, spec)
+	errs = append(checkTopologies(t, spec), checkOneRoute(t, spec)...)
 	for i, network := range spec.Networks {
 		path := field.NewPath("spec", "networks").Index(i)
 		errs = append(errs, checkRoutes(t, network, path)...)

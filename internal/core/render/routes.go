@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -57,13 +58,17 @@ func destinations(t *topology.Topology, network string, router topology.Node, ro
 // minBabelMTU is the least MTU of IPv6 (RFC 8200 section 5). Interfaces with less have none.
 const minBabelMTU = 1280
 
-// checkRoutes finds static routes that lead nowhere, and an MTU that is too small for Babel.
+// checkRoutes finds static routes that lead nowhere, an MTU that is too small for Babel, and a metric that the protocol lacks.
 func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
 	if network.Routing == nil {
 		return nil
 	}
 	if network.Routing.Protocol == v1alpha1.RoutingBabel && mtu(network) < minBabelMTU {
 		errs = append(errs, field.Invalid(path.Child("mtu"), network.MTU, fmt.Sprintf("routing by babel needs an mtu of %d or more, as its packets are IPv6: want that, or another protocol", minBabelMTU)))
+	}
+	if network.Routing.Metric == v1alpha1.MetricDAT && network.Routing.SetsRoutes() && network.Routing.Protocol != v1alpha1.RoutingOLSRv2 {
+		errs = append(errs, field.Invalid(path.Child("routing", "metric"), network.Routing.Metric, fmt.Sprintf(
+			"dat is for protocol olsrv2, and network %s has protocol %s", network.Name, network.Routing.Protocol)))
 	}
 	for i, route := range network.Routing.Routes {
 		at := path.Child("routing", "routes").Index(i)
@@ -77,6 +82,26 @@ func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Pat
 		}
 		if err := checkTo(t, route.To); err != nil {
 			errs = append(errs, field.Invalid(at.Child("to"), route.To, err.Error()))
+		}
+	}
+	return errs
+}
+
+// checkOneRoute finds nodes with two static routes to a destination, of which the kernel would silently take one.
+func checkOneRoute(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	type destination struct{ node, to string }
+	known := map[destination]string{} // the way there
+	for i, network := range spec.Networks {
+		routes := staticRoutes(t, network)
+		for _, node := range slices.Sorted(maps.Keys(routes)) {
+			for _, r := range routes[node] {
+				d, way := destination{node, r.To}, fmt.Sprintf("via %s on network %s", r.Via, network.Name)
+				if before := known[d]; before != "" {
+					errs = append(errs, field.Invalid(routingPath(i).Child("routes"), r.To, fmt.Sprintf(
+						"node %s has two routes to it, %s and %s, and its kernel takes one: say by nodes for which each route is", node, before, way)))
+				}
+				known[d] = way
+			}
 		}
 	}
 	return errs

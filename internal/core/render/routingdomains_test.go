@@ -114,6 +114,48 @@ func TestHELLOsThatADutyCycleDoesNotAllowHaveAWarning(t *testing.T) {
 	}
 }
 
+func TestTheMetricDATIsForOLSRv2(t *testing.T) {
+	for protocol, want := range map[v1alpha1.RoutingProtocol]string{
+		v1alpha1.RoutingOLSRv1: `spec.networks[2].routing.metric: Invalid value: "dat": dat is for protocol olsrv2, and network leaders has protocol olsrv1`,
+		v1alpha1.RoutingBabel:  "and network leaders has protocol babel",
+		v1alpha1.RoutingOLSRv2: "",
+		v1alpha1.RoutingNone:   "",
+	} {
+		expanded, spec := hybrid(t, func(s *v1alpha1.ExperimentSpec) {
+			s.Networks[2].Routing.Protocol, s.Networks[2].Routing.Metric = protocol, v1alpha1.MetricDAT
+		})
+		said := CheckRadioModels(spec, expanded, nil, nil).ToAggregate()
+		if (said == nil) != (want == "") || said != nil && !strings.Contains(said.Error(), want) {
+			t.Errorf("%s: it says %v; want %q", protocol, said, want)
+		}
+	}
+}
+
+func TestANodeHasOneStaticRouteToADestination(t *testing.T) {
+	over := func(routes ...v1alpha1.StaticRoute) *v1alpha1.Routing {
+		return &v1alpha1.Routing{Protocol: v1alpha1.RoutingStatic, Routes: routes}
+	}
+	car, lead := v1alpha1.StaticRoute{To: "car", Via: "second", Nodes: []string{"lead"}}, v1alpha1.StaticRoute{To: "198.18.2.0/24", Via: "second"}
+	for name, c := range map[string]struct {
+		routes []v1alpha1.StaticRoute
+		want   string
+	}{
+		"one for the subnet and one for a node in it": {[]v1alpha1.StaticRoute{car, lead}, ""},
+		"the same one twice":                          {[]v1alpha1.StaticRoute{car, car}, ""},
+		"two ways": {[]v1alpha1.StaticRoute{car, {To: "car", Via: "other"}},
+			`spec.networks[2].routing.routes: Invalid value: "198.18.2.4/32": node lead has two routes to it, via 198.18.3.2 on network leaders and via 198.18.3.7 on network leaders, and its kernel takes one`},
+	} {
+		expanded, spec := hybrid(t, func(s *v1alpha1.ExperimentSpec) {
+			s.Nodes = append(s.Nodes, v1alpha1.Node{Name: "last", Networks: []string{"apart"}}, v1alpha1.Node{Name: "other", Networks: []string{"leaders"}})
+			s.Networks[2].Routing = over(c.routes...)
+		})
+		said := CheckRadioModels(spec, expanded, nil, nil).ToAggregate()
+		if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
+			t.Errorf("%s: it says %v; want %q", name, said, c.want)
+		}
+	}
+}
+
 func TestBabelNeedsTheMTUOfIPv6(t *testing.T) {
 	for _, c := range []struct {
 		protocol v1alpha1.RoutingProtocol
