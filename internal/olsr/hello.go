@@ -577,10 +577,7 @@ func (r *router) chooseFlooding(i *iface) {
 		}
 	}
 	for at, chosen := range targets.choose(candidates) {
-		if links[at].floodingMPR != chosen {
-			links[at].floodingMPR = chosen
-			r.counters.MPRChanges++
-		}
+		links[at].floodingMPR = chosen
 	}
 }
 
@@ -607,9 +604,6 @@ func (r *router) chooseRouting(t int) {
 		}
 	}
 	for at, chosen := range targets.choose(candidates) {
-		if near[at].routingMPR[t] != chosen {
-			near[at].routingMPR[t] = chosen
-			r.counters.MPRChanges++
-		}
+		near[at].routingMPR[t] = chosen
 	}
 }

@@ -216,15 +216,10 @@ type AttachedNetwork struct {
 
 // Counters of a Router.
 type Counters struct {
-	PacketsSent, PacketsReceived uint64
-	BytesSent, BytesReceived     uint64 // of UDP payload
-	HellosSent, HellosReceived   uint64
-	TCsSent, TCsReceived         uint64
-	// OthersSent and OthersReceived: MID and HNA of OLSRv1, unknown types.
-	OthersSent, OthersReceived uint64
-	Forwarded                  uint64
-	// Thinned are others' TCs that did not go on over an interface because of its longer interval.
-	Thinned uint64
+	PacketsSent         uint64
+	BytesSent           uint64 // of UDP payload
+	HellosSent, TCsSent uint64
+	Forwarded           uint64
 	// Duplicates were received before, and neither used nor forwarded again.
 	Duplicates uint64
 	// Refused are packets and messages that were malformed, or not allowed from a node.
@@ -232,8 +227,8 @@ type Counters struct {
 	// Overflows are entries that found no room in a full table.
 	Overflows uint64
 	// Silenced are messages that were not sent because of EMCON.
-	Silenced                      uint64
-	RouteCalculations, MPRChanges uint64
+	Silenced          uint64
+	RouteCalculations uint64
 	// RouteChanges counts changes of the set of routes.
 	RouteChanges uint64
 }

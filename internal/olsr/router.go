@@ -78,8 +78,6 @@ func (r *router) Receive(at time.Time, number int, from netip.Addr, packet []byt
 		return fmt.Errorf("interface %d: there are %d", number, len(r.ifaces))
 	}
 	r.start(now)
-	r.counters.PacketsReceived++
-	r.counters.BytesReceived += uint64(len(packet))
 	i := r.ifaces[number]
 	from = from.Unmap().WithZone("")
 	if r.own[from] {
@@ -107,7 +105,6 @@ func (r *router) receiveMessage(now time.Duration, i *iface, from netip.Addr, ra
 	if raw.Type != messageHello {
 		return r.receiveFlooded(now, i, from, raw)
 	}
-	r.counters.HellosReceived++
 	if err := raw.Decode(&r.message); err != nil {
 		return fmt.Errorf("HELLO of %v: %w", from, err)
 	}

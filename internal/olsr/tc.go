@@ -33,10 +33,7 @@ func (r *router) receiveFlooded(now time.Duration, i *iface, from netip.Addr, ra
 	var err error
 	if origin.processed.Add(raw.Sequence, now, duplicateHold) {
 		if raw.Type == messageTC {
-			r.counters.TCsReceived++
 			err = r.receiveTC(now, origin, raw)
-		} else {
-			r.counters.OthersReceived++
 		}
 	} else {
 		r.counters.Duplicates++
@@ -73,11 +70,9 @@ func (r *router) forward(now time.Duration, i *iface, origin *remote, from netip
 	due := now + core.Jitter(r.random, r.maxJitter())
 	r.counters.Forwarded++
 	for _, out := range r.ifaces {
-		if raw.Type == messageTC && !r.passes(now, i, out, origin) {
-			r.counters.Thinned++
-			continue
+		if raw.Type != messageTC || r.passes(now, i, out, origin) {
+			r.enqueue(out, due, message)
 		}
-		r.enqueue(out, due, message)
 	}
 }
 

@@ -215,10 +215,7 @@ func (r *router) chooseMPRs(now time.Duration) {
 		r.chooseOn(now, i, chosen)
 	}
 	for main, n := range r.Neighbours {
-		if n.MPR != chosen[main] {
-			n.MPR = chosen[main]
-			r.counters.MPRChanges++
-		}
+		n.MPR = chosen[main]
 	}
 }
 

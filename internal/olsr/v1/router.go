@@ -80,8 +80,6 @@ func (r *router) Receive(at time.Time, number int, from netip.Addr, packet []byt
 	if number < 0 || number >= len(r.ifaces) {
 		return fmt.Errorf("interface %d: there are %d", number, len(r.ifaces))
 	}
-	r.counters.PacketsReceived++
-	r.counters.BytesReceived += uint64(len(packet))
 	from = from.Unmap()
 	if r.own[from] || !from.Is4() {
 		return nil
@@ -103,7 +101,6 @@ func (r *router) receive(now time.Duration, i *iface, from netip.Addr, m *messag
 		return nil
 	}
 	if m.Type == typeHello {
-		r.counters.HellosReceived++
 		return r.receiveHello(now, i, from, m)
 	}
 	l := r.Links[linkKey{i.number, from}]
@@ -126,16 +123,11 @@ func (r *router) receive(now time.Duration, i *iface, from netip.Addr, m *messag
 	case !o.Processed.Add(m.Sequence, now, duplicateHold):
 		r.counters.Duplicates++
 	case m.Type == typeTC:
-		r.counters.TCsReceived++
 		err = r.receiveTC(now, o, m)
 	case m.Type == typeMID:
-		r.counters.OthersReceived++
 		err = r.receiveMID(now, m)
 	case m.Type == typeHNA:
-		r.counters.OthersReceived++
 		err = r.receiveHNA(now, o, m)
-	default:
-		r.counters.OthersReceived++
 	}
 	if err == nil {
 		r.forward(now, i, o, from, m)
@@ -161,11 +153,9 @@ func (r *router) forward(now time.Duration, i *iface, o *origin, from netip.Addr
 	due := now + core.Jitter(r.random, r.maxJitter())
 	r.counters.Forwarded++
 	for _, out := range r.ifaces {
-		if !r.passes(now, i, out, o, m.Type) {
-			r.counters.Thinned++
-			continue
+		if r.passes(now, i, out, o, m.Type) {
+			r.enqueue(out, due, copied)
 		}
-		r.enqueue(out, due, copied)
 	}
 }
 
@@ -258,8 +248,6 @@ func (r *router) generateFlooded(now time.Duration, s *schedule) {
 func (r *router) flood(now time.Duration, s *schedule, kind uint8, body []byte) {
 	if kind == typeTC {
 		r.counters.TCsSent++
-	} else {
-		r.counters.OthersSent++
 	}
 	r.Sequence++
 	m := message{Type: kind, Validity: s.Validity, Originator: r.origin, TTL: 255, Sequence: r.Sequence, Body: body}
