@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from test_comparison import platoons, run
+from test_comparison import asking, platoons, run
 
 from vignette_analysis import analyse, compare
 from vignette_analysis.__main__ import main
@@ -156,6 +156,14 @@ def test_a_figure_of_records_that_is_told_twice_is_shown_once_and_that_is_said(t
     comparison = compare([of_campaign(run(tmp_path, "a", 5), "near", *twice), of_campaign(run(tmp_path, "b", 45), "far")])
     assert [entry["value"] for entry in comparison.results["reference"]["figures"]] == [60]
     assert {"what": "reference figures of near", "reason": "sent of radio is there twice: the first is shown"} in comparison.results["gaps"]
+
+
+def test_receipts_of_repeats_are_compared_in_every_form(tmp_path):
+    path = tmp_path / "paper.csv"
+    path.write_text(HEADER + "run-r1,radio,receiptPercent,60,\n")
+    comparison = compare([asking(tmp_path, f"r{seed}", 0.5, seed).write() for seed in range(1, 6)], reference=path)
+    assert all(comparison.render(form) for form in ("json", "csv", "latex", "html", "text"))
+    assert figure(comparison, metric="receiptPercent")["covered"] is True
 
 
 def test_what_was_not_measured_is_said(told):

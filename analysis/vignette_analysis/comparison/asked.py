@@ -41,4 +41,4 @@ def _share_interval(found: list[dict]) -> tuple[float, float]:
 
 
 def _interval(limits: tuple[float, float] | None) -> dict | None:
-    return limits and {"low": limits[0], "high": limits[1]}
+    return limits and {"low": float(limits[0]), "high": float(limits[1])}  # JSON knows no numbers of numpy's
