@@ -1,6 +1,7 @@
 package guest
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/internal/wholefile"
 )
 
 // The guest's lines in the hosts file are between these.
@@ -57,15 +59,14 @@ func hostsWith(before string, hosts []guestconfig.Host, node string) string {
 	return b.String()
 }
 
-// replaceFile atomically. A file that is a mount itself is overwritten.
+// replaceFile as a whole. One that is a mount itself cannot be renamed to, and is overwritten.
 func replaceFile(path string, content []byte, mode os.FileMode) error {
-	temporary := path + ".vignette"
-	if err := os.WriteFile(temporary, content, mode); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		os.Remove(temporary)
+	err := wholefile.Write(path, content, mode)
+	if rename := (*os.LinkError)(nil); errors.As(err, &rename) {
 		return os.WriteFile(path, content, mode)
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/hosts"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/worker"
+	"vignette.dev/vignette/internal/wholefile"
 )
 
 // newHosts connects networks to other hosts. It returns nil if this host's address is not known; networks then end at this
@@ -40,8 +41,8 @@ func hostKey(path string) (peers.PrivateKey, error) {
 	if err != nil {
 		return key, err
 	}
-	if err := os.WriteFile(path+".new", key.Bytes(), 0o600); err != nil {
+	if err := wholefile.Write(path, key.Bytes(), 0o600); err != nil {
 		return key, fmt.Errorf("key for other hosts: %w", err)
 	}
-	return key, os.Rename(path+".new", path)
+	return key, nil
 }

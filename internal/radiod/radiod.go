@@ -42,6 +42,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/wire"
 	"vignette.dev/vignette/internal/radiod/worker"
 	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/wholefile"
 )
 
 // Options of the daemon, as its flags give them.
@@ -350,13 +351,8 @@ func InstallPlugin(from, directory string) error {
 	if err != nil {
 		return fmt.Errorf("CNI plugin: %w", err)
 	}
-	final := filepath.Join(directory, "radio")
-	temporary := filepath.Join(directory, ".radio.new")
-	if err := os.WriteFile(temporary, program, 0o755); err != nil { //nolint:gosec // a program that the runtime starts
+	if err := wholefile.Write(filepath.Join(directory, "radio"), program, 0o755); err != nil {
 		return fmt.Errorf("CNI plugin: %w", err)
 	}
-	if err := os.Chmod(temporary, 0o755); err != nil { //nolint:gosec // whatever the umask is
-		return fmt.Errorf("CNI plugin: %w", err)
-	}
-	return os.Rename(temporary, final)
+	return nil
 }

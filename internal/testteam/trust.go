@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"vignette.dev/vignette/internal/testoidc"
+	"vignette.dev/vignette/internal/wholefile"
 )
 
 // authenticationFile has the login services that an API server trusts. NoIssuers is its content without any. Both are as in
@@ -39,10 +39,7 @@ func Trust(ctx context.Context, kube *rest.Config, file string, provider *testoi
 
 // Configure replaces the file, and waits until the API server goes by it. The API server first asks a new issuer for its keys.
 func Configure(ctx context.Context, kube *rest.Config, file string, text []byte) error {
-	if err := os.WriteFile(file+".new", text, 0o644); err != nil {
-		return err
-	}
-	if err := os.Rename(file+".new", file); err != nil {
+	if err := wholefile.Write(file, text, 0o644); err != nil {
 		return err
 	}
 	client, err := kubernetes.NewForConfig(kube)

@@ -22,6 +22,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/wholefile"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -758,7 +759,7 @@ func TestATapThatEndsLeavesItsLastDropsToTheNextWorker(t *testing.T) {
 			killed.drain()
 			killed.mustSave()
 			tap.Miss(7)
-			blocking := filepath.Join(directory, "run-1", "run", "lan", "nor", recordFile+".new")
+			blocking := filepath.Join(directory, "run-1", "run", "lan", "nor", recordFile+wholefile.Unfinished)
 			if full { // as if nothing could be written
 				if err := os.Mkdir(blocking, 0o700); err != nil {
 					t.Fatal(err)
@@ -823,7 +824,7 @@ func TestWithoutRoomForARingTheCapturesBeforeGoOn(t *testing.T) {
 	one, two := v1alpha1.RadioCapture{Name: "run"}, v1alpha1.RadioCapture{Name: "second"}
 	tap := b.change(nil, one)
 	n := b.rings[here.NetworkUID]
-	if err := os.Mkdir(n.tapFile(1)+".new", 0o700); err != nil { // no tap can be written
+	if err := os.Mkdir(n.tapFile(1)+wholefile.Unfinished, 0o700); err != nil { // no tap can be written
 		t.Fatal(err)
 	}
 	got, err := b.SetCaptures(tap, here, []v1alpha1.RadioCapture{one, two}, EndStopped, func(*Tap) error {
@@ -882,7 +883,7 @@ func TestARingWithoutTapsIsRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(n.tapFile(0)+".new", 0o700); err != nil {
+	if err := os.Mkdir(n.tapFile(0)+wholefile.Unfinished, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if tap, err := b.newTap(here.NetworkUID, sinks); err == nil {
@@ -949,7 +950,7 @@ func TestARingStaysUntilTheRecordsAreWritten(t *testing.T) {
 	directory := t.TempDir()
 	killed := newBench(t, directory, newFakeArchive())
 	killed.change(nil, v1alpha1.RadioCapture{Name: "run"}).Miss(7)
-	blocking := filepath.Join(directory, "run-1", "run", "lan", "nor", recordFile+".new")
+	blocking := filepath.Join(directory, "run-1", "run", "lan", "nor", recordFile+wholefile.Unfinished)
 	if err := os.Mkdir(blocking, 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -20,6 +20,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/wholefile"
 )
 
 // Archive takes captures; a *client.Client is one.
@@ -375,12 +376,11 @@ func (s *stream) writeRecord() error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.directory, recordFile)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
+	if err := wholefile.Write(filepath.Join(s.directory, recordFile), text, 0o600); err != nil {
 		return fmt.Errorf("capture spool: %w", err)
 	}
 	s.dirty = false
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 // sample returns the capture's state, and whether it has changed since the last sample. The end is only

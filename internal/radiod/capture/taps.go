@@ -14,6 +14,7 @@ import (
 	"vignette.dev/vignette/internal/capturefilter"
 	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/internal/wholefile"
 )
 
 // networkRing is the ring of one network, whose frames come from one thread. Its directory has the ring and a file for each
@@ -140,11 +141,7 @@ func (n *networkRing) writeTap(t *Tap) error {
 	if err != nil {
 		return err
 	}
-	path := n.tapFile(t.ID)
-	if err := os.WriteFile(path+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return wholefile.Write(n.tapFile(t.ID), text, 0o600)
 }
 
 // removeRing removes a ring that no tap uses; the lock is held.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
+	"vignette.dev/vignette/internal/wholefile"
 )
 
 // Folder of the host.
@@ -40,7 +41,7 @@ func (f Folder) path(kind, name string) string {
 	return filepath.Join(f.directory, kind, strings.ReplaceAll(name, "/", "_")+".json")
 }
 
-// Put replaces a file in one step. It does not sync: the folder is on a tmpfs, and a power cut also ends the
+// Put replaces a file as a whole. It does not sync: the folder is on a tmpfs, and a power cut also ends the
 // namespaces.
 func (f Folder) Put(kind, name string, value any) error {
 	text, err := json.Marshal(value)
@@ -51,10 +52,10 @@ func (f Folder) Put(kind, name string, value any) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(final+".new", text, 0o600); err != nil {
+	if err := wholefile.Write(final, text, 0o600); err != nil {
 		return fmt.Errorf("state of %s: %w", name, err)
 	}
-	return os.Rename(final+".new", final)
+	return nil
 }
 
 // Remove a file, if it is there.
@@ -118,7 +119,7 @@ func (f Folder) Instance() (string, error) {
 		return string(text), nil
 	}
 	name := rand.Text()
-	return name, write(path, []byte(name))
+	return name, wholefile.Write(path, []byte(name), 0o600)
 }
 
 const (
@@ -156,15 +157,7 @@ func (f Folder) NewBoot() (bool, error) {
 		return false, nil
 	}
 	// An empty file is one that a killed worker was writing.
-	return len(before) > 0, write(path, current)
-}
-
-// write replaces a file in one step.
-func write(path string, content []byte) error {
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
-		return fmt.Errorf("state folder: %w", err)
-	}
-	return os.Rename(path+".new", path)
+	return len(before) > 0, wholefile.Write(path, current, 0o600)
 }
 
 // LastSeen returns when the previous process of a kind was last seen, nanoseconds of the real-time clock; 0 for never.
