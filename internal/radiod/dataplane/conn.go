@@ -2,7 +2,6 @@ package dataplane
 
 import (
 	"errors"
-	"io"
 	"net"
 	"sync"
 
@@ -35,9 +34,6 @@ func newConn(c *net.UnixConn) *conn {
 // Read implements io.Reader, for one goroutine.
 func (c *conn) Read(b []byte) (int, error) {
 	n, controlled, _, _, err := c.ReadMsgUnix(b, c.control)
-	if err == nil && n == 0 {
-		err = io.EOF
-	}
 	var fds []int
 	if err == nil {
 		fds, err = holder.Descriptors(c.control[:controlled])

@@ -40,11 +40,11 @@ func (h *Holder) Serve(worker *net.UnixConn) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for id, fd := range h.held {
-		if err := send(worker, message{"held", id}, fd); err != nil {
+		if err := Send(worker, message{"held", id}, fd); err != nil {
 			return err
 		}
 	}
-	if err := send(worker, message{Do: "ready"}, -1); err != nil {
+	if err := Send(worker, message{Do: "ready"}, -1); err != nil {
 		return err
 	}
 	for {
@@ -55,7 +55,7 @@ func (h *Holder) Serve(worker *net.UnixConn) error {
 			return err
 		}
 		h.handle(request, fd)
-		if err := send(worker, message{"done", request.ID}, -1); err != nil {
+		if err := Send(worker, message{"done", request.ID}, -1); err != nil {
 			return err
 		}
 	}
@@ -108,7 +108,7 @@ func (c *Client) Drop(id string) error { return c.ask(message{"drop", id}, -1) }
 func (c *Client) ask(m message, fd int) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := send(c.parent, m, fd); err != nil {
+	if err := Send(c.parent, m, fd); err != nil {
 		return fmt.Errorf("%s %s: %w", m.Do, m.ID, err)
 	}
 	if _, _, err := receive(c.parent); err != nil {
@@ -117,8 +117,9 @@ func (c *Client) ask(m message, fd int) error {
 	return nil
 }
 
-func send(to *net.UnixConn, m message, fd int) error {
-	text, err := json.Marshal(m)
+// Send sends a value as JSON in one packet, with a descriptor beside it unless fd is negative.
+func Send(to *net.UnixConn, value any, fd int) error {
+	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
@@ -131,29 +132,33 @@ func send(to *net.UnixConn, m message, fd int) error {
 }
 
 func receive(from *net.UnixConn) (m message, fd int, err error) {
-	text, oob := make([]byte, maxMessage), make([]byte, unix.CmsgSpace(4))
+	fd, err = Receive(from, maxMessage, &m)
+	return m, fd, err
+}
+
+// Receive reads a packet of at most that many bytes into a value. It returns the descriptor beside it, which is the caller's,
+// or -1.
+func Receive(from *net.UnixConn, most int, value any) (fd int, err error) {
+	text, oob := make([]byte, most), make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := from.ReadMsgUnix(text, oob)
 	if err != nil {
-		return m, -1, err
+		return -1, err
 	}
-	if n == 0 {
-		return m, -1, errors.New("the other process has gone")
-	}
-	fd, err = Descriptor(oob[:oobn])
+	fd, err = descriptor(oob[:oobn])
 	if err != nil {
-		return m, -1, err
+		return -1, err
 	}
-	if err := json.Unmarshal(text[:n], &m); err != nil {
+	if err := json.Unmarshal(text[:n], value); err != nil {
 		if fd >= 0 {
 			_ = unix.Close(fd)
 		}
-		return m, -1, fmt.Errorf("packet of %d bytes: %w", n, err)
+		return -1, fmt.Errorf("packet of %d bytes: %w", n, err)
 	}
-	return m, fd, nil
+	return fd, nil
 }
 
-// Descriptor returns the descriptor in a packet's control data, or -1 if there is none. It closes more than one.
-func Descriptor(control []byte) (fd int, err error) {
+// descriptor returns the descriptor in a packet's control data, or -1 if there is none. It closes more than one.
+func descriptor(control []byte) (fd int, err error) {
 	all, err := Descriptors(control)
 	fd = -1
 	for _, next := range all {

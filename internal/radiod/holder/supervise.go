@@ -147,7 +147,7 @@ func ConnectTo(control *net.UnixConn) (worker *os.File, err error) {
 		return nil, os.NewSyscallError("socketpair", err)
 	}
 	worker = os.NewFile(uintptr(fds[0]), "data plane")
-	if err := errors.Join(send(control, message{Do: "serve"}, fds[1]), unix.Close(fds[1])); err != nil {
+	if err := errors.Join(Send(control, message{Do: "serve"}, fds[1]), unix.Close(fds[1])); err != nil {
 		return nil, errors.Join(fmt.Errorf("the data plane takes no worker: %w", err), worker.Close())
 	}
 	return worker, nil

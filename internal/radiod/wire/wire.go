@@ -3,15 +3,12 @@
 package wire
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/radiod/holder"
 )
@@ -88,23 +85,14 @@ func Ask(socket string, timeout time.Duration, request Request, namespace *os.Fi
 	conn := dialled.(*net.UnixConn)
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(timeout)) // fails only on a closed connection
-	text, err := json.Marshal(request)
-	if err != nil {
-		return answer, err
-	}
-	var rights []byte
+	fd := -1
 	if namespace != nil {
-		rights = unix.UnixRights(int(namespace.Fd()))
+		fd = int(namespace.Fd())
 	}
-	if _, _, err := conn.WriteMsgUnix(text, rights, nil); err != nil {
+	if err := holder.Send(conn, request, fd); err != nil {
 		return answer, fmt.Errorf("ask radiod: %w", err)
 	}
-	buffer := make([]byte, MaxMessage)
-	n, err := conn.Read(buffer)
-	if err != nil {
-		return answer, fmt.Errorf("radiod's answer: %w", err)
-	}
-	if err := json.Unmarshal(buffer[:n], &answer); err != nil {
+	if _, err := holder.Receive(conn, MaxMessage, &answer); err != nil {
 		return answer, fmt.Errorf("radiod's answer: %w", err)
 	}
 	return answer, nil
@@ -112,30 +100,15 @@ func Ask(socket string, timeout time.Duration, request Request, namespace *os.Fi
 
 // Receive reads a connection's request. The caller closes the namespace unless it is nil.
 func Receive(conn *net.UnixConn) (request Request, namespace *os.File, err error) {
-	buffer, control := make([]byte, MaxMessage), make([]byte, unix.CmsgSpace(4))
-	n, controlLength, _, _, err := conn.ReadMsgUnix(buffer, control)
+	fd, err := holder.Receive(conn, MaxMessage, &request)
 	if err != nil {
-		return request, nil, err
-	}
-	fd, err := holder.Descriptor(control[:controlLength])
-	if err != nil {
-		return request, nil, err
+		return request, nil, fmt.Errorf("request: %w", err)
 	}
 	if fd >= 0 {
 		namespace = os.NewFile(uintptr(fd), "network namespace")
-	}
-	if err := json.Unmarshal(buffer[:n], &request); err != nil {
-		return request, namespace, fmt.Errorf("request: %w", err)
 	}
 	return request, namespace, nil
 }
 
 // Reply sends the answer to a request.
-func Reply(conn *net.UnixConn, answer Answer) error {
-	text, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	_, err = conn.Write(text)
-	return err
-}
+func Reply(conn *net.UnixConn, answer Answer) error { return holder.Send(conn, answer, -1) }

@@ -84,8 +84,8 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 		request, namespace, err := Receive(server)
-		if (namespace != nil) != (rights != nil) {
-			t.Errorf("a descriptor was sent: %v, received: %v", rights != nil, namespace != nil)
+		if received := namespace != nil; received != (rights != nil && err == nil) {
+			t.Errorf("a descriptor was sent: %v, received: %v, %v", rights != nil, received, err)
 		}
 		if namespace != nil {
 			_ = namespace.Close()
