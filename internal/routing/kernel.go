@@ -113,11 +113,8 @@ func (k *kernel) adopt(namespace *os.File, c *Config, interfaces map[int]bool) e
 	return k.adoptRoutes(handle, interfaces)
 }
 
-func openHandle(namespace *os.File) (handle *netlink.Handle, err error) {
-	err = netns.Do(namespace, func() (err error) {
-		handle, err = netlink.NewHandle(unix.NETLINK_ROUTE)
-		return err
-	})
+func openHandle(namespace *os.File) (*netlink.Handle, error) {
+	handle, err := netns.Get(namespace, func() (*netlink.Handle, error) { return netlink.NewHandle(unix.NETLINK_ROUTE) })
 	if err != nil {
 		return nil, fmt.Errorf("netlink: %w", err)
 	}

@@ -40,6 +40,8 @@ const (
 	controlTimeout = 2 * time.Second
 	// checkInterval between checks of the pod and the members' radios.
 	checkInterval = 200 * time.Millisecond
+	// mostNamed processes in a trouble.
+	mostNamed = 3
 )
 
 // Options of a Driver.
@@ -320,13 +322,11 @@ func (p *pod) dropProcess(nem int32) {
 }
 
 // publisher opens a publisher on the pod's device.
-func (p *pod) publisher(network *v1alpha1.RadioNetwork) (publisher *emane.Publisher, err error) {
+func (p *pod) publisher(network *v1alpha1.RadioNetwork) (*emane.Publisher, error) {
 	group := emane.InPod(network, 0).EventGroup
-	err = netns.Do(p.namespace, func() error {
-		publisher, err = emane.NewPublisher(context.Background(), group, emane.PodDevice, 0)
-		return err
+	return netns.Get(p.namespace, func() (*emane.Publisher, error) {
+		return emane.NewPublisher(context.Background(), group, emane.PodDevice, 0)
 	})
-	return publisher, err
 }
 
 // offset returns the time after T0, and whether T0 is set.
@@ -505,9 +505,9 @@ func (p *pod) scrape(in *Input) error {
 	}
 	switch {
 	case len(silent) > 0:
-		p.setTrouble(fmt.Errorf("EMANE's processes of %s do not answer yet: %w", joinNames(silent), why))
+		p.setTrouble(fmt.Errorf("EMANE's processes of %s do not answer yet: %w", wording.Some(silent, mostNamed), why))
 	case len(idle) > 0:
-		p.setTrouble(fmt.Errorf("EMANE's processes of %s have no schedule yet", joinNames(idle)))
+		p.setTrouble(fmt.Errorf("EMANE's processes of %s have no schedule yet", wording.Some(idle, mostNamed)))
 	default:
 		p.setTrouble(nil)
 	}
@@ -548,10 +548,6 @@ func (p *pod) resumeSchedule(in *Input, one *process) error {
 		one.schedule, one.rate = p.state.Schedule, rate
 	}
 	return nil
-}
-
-func joinNames(names []string) string {
-	return wording.Some(names, 3)
 }
 
 func (p *pod) port(nem int) *radio.Port {
@@ -655,11 +651,7 @@ func (o *process) connect(namespace *os.File) error {
 	if o.connection != nil {
 		return nil
 	}
-	var connection net.Conn
-	err := netns.Do(namespace, func() (err error) {
-		connection, err = net.DialTimeout("tcp4", o.control, controlTimeout)
-		return err
-	})
+	connection, err := netns.Get(namespace, func() (net.Conn, error) { return net.DialTimeout("tcp4", o.control, controlTimeout) })
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,8 @@ func (p *pod) relay(in *Input) error {
 	if p.relayed {
 		return nil
 	}
-	var air *ota.Channel
-	err := netns.Do(p.namespace, func() (err error) {
-		air, err = ota.Open(context.Background(), emane.InPod(in.Network, 0).OTAGroup, emane.PodDevice)
-		return err
+	air, err := netns.Get(p.namespace, func() (*ota.Channel, error) {
+		return ota.Open(context.Background(), emane.InPod(in.Network, 0).OTAGroup, emane.PodDevice)
 	})
 	if err != nil {
 		return err

@@ -205,6 +205,15 @@ func Do(namespace *os.File, f func() error) error {
 	return <-result
 }
 
+// Get is Do for what f makes or finds in the namespace.
+func Get[T any](namespace *os.File, f func() (T, error)) (result T, err error) {
+	err = Do(namespace, func() (err error) {
+		result, err = f()
+		return err
+	})
+	return result, err
+}
+
 func inside(namespace *os.File, f func() error) (err error, restored bool) {
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {

@@ -57,11 +57,7 @@ type Watch struct {
 // Open begins to watch an interface of a namespace. lock is held for each call of a tap, and may be that of several
 // watches. Without a tap, frames are read and forgotten.
 func Open(namespace *os.File, name string, lock *sync.Mutex) (*Watch, error) {
-	socket := -1
-	err := netns.Do(namespace, func() (err error) {
-		socket, err = open(name)
-		return err
-	})
+	socket, err := netns.Get(namespace, func() (int, error) { return open(name) })
 	if err != nil {
 		return nil, fmt.Errorf("capture of interface %s: %w", name, err)
 	}

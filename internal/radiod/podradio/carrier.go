@@ -53,14 +53,11 @@ func (m taps) put(a *Radio, i podnet.Interface, namespace *os.File) error {
 
 // adopt opens the TAP of a record in its pod's namespace and passes it to the parent.
 func (m taps) adopt(a *Radio, namespace *os.File) error {
-	err := netns.Do(namespace, func() (err error) {
-		a.fd, err = tap.Open(a.Link(), a.Index)
-		return err
-	})
+	fd, err := netns.Get(namespace, func() (int, error) { return tap.Open(a.Link(), a.Index) })
 	if err != nil {
 		return err
 	}
-	a.Pinned, a.unheld = true, true
+	a.fd, a.Pinned, a.unheld = fd, true, true
 	return m.hold(a)
 }
 

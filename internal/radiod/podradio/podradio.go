@@ -235,11 +235,7 @@ func (m *Interfaces) State(a *Radio) (state podnet.State, err error) {
 		return state, err
 	}
 	defer namespace.Close()
-	err = netns.Do(namespace, func() (err error) {
-		state, err = podnet.Read(a.Link())
-		return err
-	})
-	return state, err
+	return netns.Get(namespace, func() (podnet.State, error) { return podnet.Read(a.Link()) })
 }
 
 // ReadRings reads the rings of one pod. A pod that cannot be read is about to be removed.

@@ -114,11 +114,7 @@ func (s *Servers) listen(pod string, a *membership.Attachment) (*radioqueue.Serv
 		return nil, err
 	}
 	defer namespace.Close()
-	var listener net.Listener
-	err = netns.Do(namespace, func() (err error) {
-		listener, err = net.Listen("unix", radioqueue.Address)
-		return err
-	})
+	listener, err := netns.Get(namespace, func() (net.Listener, error) { return net.Listen("unix", radioqueue.Address) })
 	if err != nil {
 		return nil, err
 	}
