@@ -2,6 +2,7 @@ package samples
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -17,9 +18,9 @@ import (
 // ProcDirectory has the kernel's data of the host, also in a container.
 const ProcDirectory = "/proc"
 
-// hostLoad measures how busy a host was.
+// hostLoad measures how busy a host was, and how long a hypervisor made its processors wait while they had work.
 type hostLoad struct {
-	directory string
+	proc procfs.FS
 	// now is time.Now, except in tests.
 	now    func() time.Time
 	before loadCounters
@@ -29,28 +30,34 @@ type hostLoad struct {
 
 // loadCounters only grow, unless a live migration resets them.
 type loadCounters struct {
-	busySeconds float64
-	cpus        int
+	busySeconds, stolenSeconds float64
+	cpus                       int
 	// Pressures in microseconds; nil if the kernel does not report them.
 	cpu, memory *uint64
 }
 
-// sinceLastCall returns the load since the last call. ok is false for the first call, and after counters were reset.
-func (l *hostLoad) sinceLastCall() (load runapi.RadioLoad, ok bool, err error) {
+// sinceLastCall returns the load, and the time that the hypervisor took, since the last call. There is no load at first,
+// and after counters were reset.
+func (l *hostLoad) sinceLastCall() (load *runapi.RadioLoad, stolenSeconds float64, err error) {
 	now, err := l.read()
 	if err != nil {
-		return load, false, err
+		return nil, 0, err
 	}
 	before, known, at := l.before, l.known, l.at
 	l.before, l.known, l.at = now, true, l.now()
-	if load.LoadAverage, err = l.average(); err != nil || !known || now.busySeconds < before.busySeconds {
-		return load, false, err
+	if known {
+		stolenSeconds = max(wholeTicks(now.stolenSeconds-before.stolenSeconds), 0)
 	}
-	load.Seconds, load.CPUs = l.at.Sub(at).Seconds(), now.cpus
-	load.BusySeconds = wholeTicks(now.busySeconds - before.busySeconds)
-	load.CPUPressureSeconds = increase(before.cpu, now.cpu)
-	load.MemoryPressureSeconds = increase(before.memory, now.memory)
-	return load, true, nil
+	average, err := l.proc.LoadAvg()
+	if err != nil {
+		return nil, stolenSeconds, fmt.Errorf("load of the host: loadavg: %w", err)
+	}
+	if !known || now.busySeconds < before.busySeconds {
+		return nil, stolenSeconds, nil
+	}
+	return &runapi.RadioLoad{Seconds: l.at.Sub(at).Seconds(), CPUs: now.cpus, LoadAverage: average.Load1,
+		BusySeconds:        wholeTicks(now.busySeconds - before.busySeconds),
+		CPUPressureSeconds: increase(before.cpu, now.cpu), MemoryPressureSeconds: increase(before.memory, now.memory)}, stolenSeconds, nil
 }
 
 func increase(before, now *uint64) *float64 {
@@ -62,49 +69,24 @@ func increase(before, now *uint64) *float64 {
 }
 
 func (l *hostLoad) read() (c loadCounters, err error) {
-	total, cpus, err := processorsOf(l.directory)
+	stat, err := l.proc.Stat()
 	if err != nil {
 		return c, fmt.Errorf("load of the host: %w", err)
 	}
+	total := &stat.CPUTotal
 	// User and Nice include guests' time.
-	c.busySeconds, c.cpus = total.User+total.Nice+total.System+total.IRQ+total.SoftIRQ, cpus
-	c.cpu, c.memory = l.pressure("cpu"), l.pressure("memory")
+	c.busySeconds, c.stolenSeconds = total.User+total.Nice+total.System+total.IRQ+total.SoftIRQ, total.Steal
+	c.cpus, c.cpu, c.memory = len(stat.CPU), l.pressure("cpu"), l.pressure("memory")
 	return c, nil
-}
-
-// processorsOf returns the time that the host's processors have spent, summed, and their number.
-func processorsOf(directory string) (total procfs.CPUStat, cpus int, err error) {
-	proc, err := procfs.NewFS(directory)
-	if err != nil {
-		return total, 0, err
-	}
-	stat, err := proc.Stat()
-	return stat.CPUTotal, len(stat.CPU), err
 }
 
 // wholeTicks rounds seconds to the kernel's unit (USER_HZ).
 func wholeTicks(seconds float64) float64 { return math.Round(seconds*100) / 100 }
 
-func (l *hostLoad) average() (float64, error) {
-	proc, err := procfs.NewFS(l.directory)
-	if err != nil {
-		return 0, fmt.Errorf("load of the host: %w", err)
-	}
-	average, err := proc.LoadAvg()
-	if err != nil {
-		return 0, fmt.Errorf("load of the host: loadavg: %w", err)
-	}
-	return average.Load1, nil
-}
-
 // pressure returns the total of the line "some" of a file of PSI, in microseconds. It is nil if the kernel
 // lacks it or has it disabled.
 func (l *hostLoad) pressure(resource string) *uint64 {
-	proc, err := procfs.NewFS(l.directory)
-	if err != nil {
-		return nil
-	}
-	pressure, err := proc.PSIStatsForResource(resource)
+	pressure, err := l.proc.PSIStatsForResource(resource)
 	if err != nil || pressure.Some == nil {
 		return nil
 	}
@@ -123,16 +105,28 @@ func CPUModel(directory string) string {
 	return ""
 }
 
-// sampleLoad writes the host's load into every active run's log.
+// sampleLoad writes the host's load, and the time that the hypervisor took if it took any, into every active run's log.
 func (s *Sampler) sampleLoad(now int64) error {
-	load, ok, err := s.load.sinceLastCall()
-	if err != nil || !ok {
-		return err
+	load, stolenSeconds, err := s.load.sinceLastCall()
+	if stolenSeconds > 0 {
+		err = errors.Join(err, s.appendToActive(now, runapi.RadioStealTime{TimeNanoseconds: now, StolenSeconds: stolenSeconds}))
 	}
-	load.TimeNanoseconds = now
-	line, err := json.Marshal(load)
+	if load != nil {
+		load.TimeNanoseconds = now
+		err = errors.Join(err, s.appendToActive(now, load))
+	}
+	return err
+}
+
+// appendToActive writes a line into the log of every run that has attachments on this host.
+func (s *Sampler) appendToActive(now int64, line any) error {
+	text, err := json.Marshal(line)
 	if err != nil {
 		return err
 	}
-	return s.appendToActive(now, append(line, '\n'))
+	var failed error
+	for _, r := range s.active() {
+		failed = errors.Join(failed, r.spool.append(now, append(text, '\n')))
+	}
+	return failed
 }

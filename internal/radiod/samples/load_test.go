@@ -2,11 +2,14 @@ package samples
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/prometheus/procfs"
 
 	"vignette.dev/vignette/internal/runapi"
 )
@@ -17,6 +20,16 @@ func procOf(t *testing.T, files map[string]string) string {
 	directory := t.TempDir()
 	writeProc(t, directory, files)
 	return directory
+}
+
+// loadOf a folder such as procOf's.
+func loadOf(t *testing.T, directory string) hostLoad {
+	t.Helper()
+	proc, err := procfs.NewFS(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return hostLoad{proc: proc, now: time.Now}
 }
 
 func writeProc(t *testing.T, directory string, files map[string]string) {
@@ -34,12 +47,12 @@ func writeProc(t *testing.T, directory string, files map[string]string) {
 
 func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 	s := newSampler(t.TempDir())
-	s.load.directory = procOf(t, map[string]string{"loadavg": "1.50 1.20 0.90 2/345 678\n"})
-	at := time.Now()
+	directory, at := procOf(t, map[string]string{"loadavg": "1.50 1.20 0.90 2/345 678\n"}), time.Now()
+	s.load = loadOf(t, directory)
 	s.load.now = func() time.Time { at = at.Add(1250 * time.Millisecond); return at }
 	tick := func(stat, cpu, memory string) {
 		t.Helper()
-		writeProc(t, s.load.directory, map[string]string{
+		writeProc(t, directory, map[string]string{
 			"stat":         "cpu  " + stat + "\ncpu0 1 0 0 0 0 0 0 0 0 0\ncpu1 1 0 0 0 0 0 0 0 0 0\nintr 5\n",
 			"pressure/cpu": "some avg10=0.00 avg60=0.00 avg300=0.00 total=" + cpu + "\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=9\n", "pressure/memory": "some avg10=0.00 avg60=0.00 avg300=0.00 total=" + memory + "\n"})
 		if err := s.sampleLoad(7e9); err != nil {
@@ -60,16 +73,61 @@ func TestHowBusyTheHostWasIsWrittenIntoEveryActiveRun(t *testing.T) {
 	}
 }
 
-func TestAKernelWithoutPressureReportsTheRest(t *testing.T) {
-	fixed := func() time.Time { return time.Unix(0, 0) }
-	l := hostLoad{now: fixed, directory: procOf(t, map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\ncpu0 1 0 0 0 0 0 0 0 0 0\n"})}
-	if _, ok, err := l.sinceLastCall(); ok || err != nil {
-		t.Fatalf("at first: ok %t, %v; want nothing yet", ok, err)
+// No load of the host can be told here, but the stolen time can.
+func TestStolenTimeIsWrittenIntoEveryActiveRun(t *testing.T) {
+	s := newSampler(t.TempDir())
+	directory := t.TempDir()
+	s.load = loadOf(t, directory)
+	ticks := func(figures string) {
+		writeProc(t, directory, map[string]string{"stat": "cpu  " + figures + "\n"})
+		if err := s.sampleLoad(7e9); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("%v; want that there is no loadavg", err)
+		}
 	}
-	load, ok, err := l.sinceLastCall()
+	over, err := s.openRunLog("over")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.sample(1e9, countersOf(1, 0)); err != nil {
+		t.Fatal(err)
+	}
+	ticks("100 0 50 900 1 0 2 30 0 0")
+	ticks("200 0 60 990 1 0 2 30 0 0")
+	ticks("300 0 70 999 1 0 2 42 0 0")
+	ticks("300 0 70 999 1 0 2 3 0 0") // a live migration may reset counters
+	a, gone := &archive{}, &archive{}
+	ship(t, s.runs["run"].spool, a)
+	ship(t, over.spool, gone)
+	const line = `{"ts":7000000000,"stolenSeconds":0.12}` + "\n"
+	if got := strings.Count(string(a.content), "stolenSeconds"); got != 1 || !strings.HasSuffix(string(a.content), line) {
+		t.Errorf("the run's log %q; want it to end with %q, once", a.content, line)
+	}
+	if len(gone.content) > 0 {
+		t.Errorf("a run without attachments got %q; want nothing", gone.content)
+	}
+}
+
+func TestTheLoadOfThisMachineIsRead(t *testing.T) {
+	l := loadOf(t, ProcDirectory)
+	if _, _, err := l.sinceLastCall(); err != nil {
+		t.Errorf("this machine's: %v", err)
+	}
+	load, stolen, err := l.sinceLastCall()
+	if err != nil || load == nil || load.CPUs == 0 || stolen > 60 {
+		t.Errorf("%+v, within a moment the hypervisor took %v s, %v; want processors, and less than a minute", load, stolen, err)
+	}
+}
+
+func TestAKernelWithoutPressureReportsTheRest(t *testing.T) {
+	l := loadOf(t, procOf(t, map[string]string{"loadavg": "0.10 0 0 1/2 3\n", "stat": "cpu 1 0 0 0 0 0 0 0 0 0\ncpu0 1 0 0 0 0 0 0 0 0 0\n"}))
+	l.now = func() time.Time { return time.Unix(0, 0) }
+	if load, _, err := l.sinceLastCall(); load != nil || err != nil {
+		t.Fatalf("at first: %+v, %v; want nothing yet", load, err)
+	}
+	load, _, err := l.sinceLastCall()
 	text, _ := json.Marshal(load)
-	if err != nil || !ok || strings.Contains(string(text), "Pressure") || load != (runapi.RadioLoad{CPUs: 1, LoadAverage: 0.1}) {
-		t.Errorf("%s, ok %t, %v; want one processor, a load of 0.1 and no pressure", text, ok, err)
+	if err != nil || load == nil || strings.Contains(string(text), "Pressure") || *load != (runapi.RadioLoad{CPUs: 1, LoadAverage: 0.1}) {
+		t.Errorf("%s, %v; want one processor, a load of 0.1 and no pressure", text, err)
 	}
 }
 
@@ -80,8 +138,9 @@ func TestALoadThatCannotBeReadIsAnErrorThatNamesIt(t *testing.T) {
 		"no average": {"loadavg", "much\n", "loadavg"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := hostLoad{directory: procOf(t, good), now: time.Now}
-			writeProc(t, l.directory, map[string]string{c.file: c.text})
+			directory := procOf(t, good)
+			writeProc(t, directory, map[string]string{c.file: c.text})
+			l := loadOf(t, directory)
 			if _, _, err := l.sinceLastCall(); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want an error with %q", err, c.want)
 			}

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/clock"
@@ -60,7 +61,6 @@ type Sampler struct {
 	// Captures whose state is sampled; nil for none.
 	Captures *capture.Recorder
 
-	stolen stolenTime
 	// waiting bytes in the spools of all runs.
 	waiting atomic.Int64
 	load    hostLoad
@@ -89,8 +89,11 @@ func (s *Sampler) Open() error {
 		return fmt.Errorf("spool folder: %w", err)
 	}
 	s.runs = map[string]*runLog{}
-	s.stolen = stolenTime{directory: ProcDirectory}
-	s.load = hostLoad{directory: ProcDirectory, now: time.Now}
+	proc, err := procfs.NewFS(ProcDirectory)
+	if err != nil {
+		return fmt.Errorf("load of the host: %w", err)
+	}
+	s.load = hostLoad{proc: proc, now: time.Now}
 	if err := s.openLeftOver(); err != nil {
 		s.Log.Error("spools of earlier workers", "error", err)
 	}
@@ -113,7 +116,7 @@ func (s *Sampler) Sample() {
 	counted, now := s.Source.Counters(true), clock.Realtime()
 	for what, err := range map[string]error{
 		"radio samples": s.sample(now, counted), "lateness of the radio": s.sampleLate(now, counted, s.Source.LateIntervals()),
-		"samples of captures": s.sampleCaptures(now), "nodes' routes": s.sampleRoutes(now), "stolen time": s.sampleStolen(now), "the host's load": s.sampleLoad(now),
+		"samples of captures": s.sampleCaptures(now), "nodes' routes": s.sampleRoutes(now), "the host's load": s.sampleLoad(now),
 	} {
 		if err != nil {
 			s.Log.Error("write "+what, "error", err)
@@ -309,14 +312,6 @@ func (s *Sampler) sampleLate(now int64, networks []figures.Network, byLoop [][]r
 		if r.lines.Len() > 0 {
 			failed = errors.Join(failed, r.spool.append(now, r.lines.Bytes()))
 		}
-	}
-	return failed
-}
-
-// appendToActive writes lines into the log of every run that has attachments on this host.
-func (s *Sampler) appendToActive(now int64, lines []byte) (failed error) {
-	for _, r := range s.active() {
-		failed = errors.Join(failed, r.spool.append(now, lines))
 	}
 	return failed
 }
