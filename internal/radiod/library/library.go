@@ -40,14 +40,8 @@ type Library struct {
 	wake      bell.Bell
 
 	mu      sync.Mutex
-	open    map[string]*openScenario
+	open    map[string]*scenario.Scenario // a replay may still use one after its file was removed
 	missing map[string]*missingScenario
-}
-
-// openScenario is an open scenario. A replay may still use its file after it was removed.
-type openScenario struct {
-	*scenario.Scenario
-	file *os.File
 }
 
 // missingScenario is a scenario that is being fetched.
@@ -59,7 +53,7 @@ type missingScenario struct {
 
 // Open opens the library in the state folder, without the scenarios that an earlier process had not fetched completely.
 func Open(directory string) (*Library, error) {
-	l := &Library{directory: filepath.Join(directory, scenarioFiles), wake: bell.New(), open: map[string]*openScenario{}, missing: map[string]*missingScenario{}}
+	l := &Library{directory: filepath.Join(directory, scenarioFiles), wake: bell.New(), open: map[string]*scenario.Scenario{}, missing: map[string]*missingScenario{}}
 	if err := os.MkdirAll(l.directory, 0o700); err != nil {
 		return nil, fmt.Errorf("scenarios: %w", err)
 	}
@@ -78,13 +72,13 @@ func (l *Library) Get(digest string) (*scenario.Scenario, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if v := l.open[digest]; v != nil {
-		return v.Scenario, nil
+		return v, nil
 	}
-	v, err := openVolume(l.path(digest))
+	v, err := open(l.path(digest))
 	if err == nil {
 		l.open[digest] = v
 		delete(l.missing, digest)
-		return v.Scenario, nil
+		return v, nil
 	}
 	a := l.missing[digest]
 	if a == nil {
@@ -105,7 +99,7 @@ func (l *Library) path(digest string) string {
 	return filepath.Join(l.directory, digests.File(digest))
 }
 
-func openVolume(path string) (*openScenario, error) {
+func open(path string) (*scenario.Scenario, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -114,7 +108,7 @@ func openVolume(path string) (*openScenario, error) {
 	if err == nil {
 		var s *scenario.Scenario
 		if s, err = scenario.Open(file, information.Size()); err == nil {
-			return &openScenario{s, file}, nil
+			return s, nil
 		}
 	}
 	return nil, errors.Join(err, file.Close())
@@ -125,7 +119,7 @@ func openVolume(path string) (*openScenario, error) {
 func (l *Library) RemoveUnused(used map[string]bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.open, func(digest string, _ *openScenario) bool { return !used[digest] })
+	maps.DeleteFunc(l.open, func(digest string, _ *scenario.Scenario) bool { return !used[digest] })
 	maps.DeleteFunc(l.missing, func(digest string, _ *missingScenario) bool { return !used[digest] })
 	entries, err := os.ReadDir(l.directory)
 	if err != nil {
