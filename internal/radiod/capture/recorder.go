@@ -69,7 +69,7 @@ type Recorder struct {
 	rings   map[string]*networkRing
 	retired []retirement
 	// left are rings of earlier workers, into which frames may go until Run.
-	left []leftRing
+	left []*networkRing
 }
 
 // retirement of a tap: its captures end after its last frame, except those that the next tap continues. Without one, next is nil.
@@ -321,7 +321,7 @@ func (r *Recorder) Repeat(uid string) {
 // Completed reports whether every capture of a run has ended, is archived, and was reported as ended.
 func (r *Recorder) Completed(uid string) bool {
 	for _, s := range r.streamsOf(uid) {
-		if r.Archive != nil && (!s.isDone() || !s.isEndReported()) {
+		if r.Archive != nil && !s.isCompleted() {
 			return false
 		}
 	}

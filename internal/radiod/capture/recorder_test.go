@@ -492,7 +492,7 @@ func TestACaptureEndsWhenTheArchiveHasNoMoreRoomForIt(t *testing.T) {
 		}
 		b.mustSave()
 		next := newBench(t, b.Directory, archive)
-		if s := next.sample(); s.Ended != c.reason || s.Dropped[c.reason] != 3 || !next.streamsOf("")[0].isDone() {
+		if s := next.sample(); s.Ended != c.reason || s.Dropped[c.reason] != 3 || !next.streamsOf("")[0].isCompleted() {
 			t.Errorf("%s: the next worker has %+v; want the same end, and nothing left to ship", c.reason, s)
 		}
 	}

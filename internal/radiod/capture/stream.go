@@ -405,18 +405,11 @@ func (s *stream) isArchived() bool {
 	return len(s.pending) == 0 && (s.closed != "" || s.shipped == s.end && s.record.OriginKnown)
 }
 
-// isDone reports whether no tap feeds the stream and nothing is left to ship.
-func (s *stream) isDone() bool {
+// isCompleted reports whether no tap feeds the stream, nothing is left to ship, and a sample has reported the end.
+func (s *stream) isCompleted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.users == 0 && s.isArchived()
-}
-
-// isEndReported reports whether a sample has reported the end.
-func (s *stream) isEndReported() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reported.Ended != ""
+	return s.users == 0 && s.isArchived() && s.reported.Ended != ""
 }
 
 func (s *stream) nothingToShip() bool {

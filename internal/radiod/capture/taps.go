@@ -234,12 +234,6 @@ func (r *Recorder) retire(one retirement) {
 	}
 }
 
-// leftRing is a ring of an earlier worker; nil if it could not be read.
-type leftRing struct {
-	*networkRing
-	directory string
-}
-
 // recoverRings writes what earlier workers left in rings. Nobody else has the Recorder.
 func (r *Recorder) recoverRings() error {
 	left, err := filepath.Glob(filepath.Join(r.Directory, "*"+ringSuffix))
@@ -251,7 +245,7 @@ func (r *Recorder) recoverRings() error {
 		if err != nil {
 			r.Log.Error("frames that an earlier worker left to capture are lost, how many is not known", "ring", directory, "error", err)
 		}
-		r.left = append(r.left, leftRing{n, directory})
+		r.left = append(r.left, n)
 	}
 	return nil
 }
@@ -259,8 +253,8 @@ func (r *Recorder) recoverRings() error {
 // endLeft writes what has come into the rings of earlier workers since, and removes them.
 func (r *Recorder) endLeft() error {
 	for _, one := range r.left {
-		if one.networkRing != nil {
-			if err := r.drainRing(one.networkRing); err != nil {
+		if one.Ring != nil {
+			if err := r.drainRing(one); err != nil {
 				r.Log.Error("frames to capture are lost, how many is not known", "ring", one.directory, "error", err)
 			}
 		}
@@ -270,30 +264,24 @@ func (r *Recorder) endLeft() error {
 		if err := os.RemoveAll(one.directory); err != nil {
 			return fmt.Errorf("capture rings: %w", err)
 		}
-		one.forget()
+		for _, t := range one.taps {
+			if t != nil {
+				t.forget()
+			}
+		}
 	}
 	r.left = nil
 	return nil
 }
 
-func (l *leftRing) forget() {
-	if l.networkRing == nil {
-		return
+// recoverRing writes what is left in a ring, and returns it, without a Ring if it could not be read. The error names what
+// could not be written.
+func (r *Recorder) recoverRing(directory string) (n *networkRing, err error) {
+	n = &networkRing{directory: directory}
+	if n.Ring, err = framering.Open(filepath.Join(directory, ringFile)); err != nil {
+		return n, err
 	}
-	for _, t := range l.taps {
-		if t != nil {
-			t.forget()
-		}
-	}
-}
-
-// recoverRing writes what is left in a ring, and returns it. The error names what could not be written.
-func (r *Recorder) recoverRing(directory string) (*networkRing, error) {
-	old, err := framering.Open(filepath.Join(directory, ringFile))
-	if err != nil {
-		return nil, err
-	}
-	n := &networkRing{Ring: old, directory: directory, taps: make([]*Tap, framering.MaxTaps)}
+	n.taps = make([]*Tap, framering.MaxTaps)
 	files, err := filepath.Glob(filepath.Join(directory, "*"+tapSuffix))
 	for _, path := range files {
 		err = errors.Join(err, r.recoverTap(n, path))
