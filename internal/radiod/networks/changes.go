@@ -17,9 +17,6 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// lateChangeThreshold is the lateness above which a change counts as late.
-const lateChangeThreshold = 2 * time.Millisecond
-
 // start makes the network in its current state, with its remaining changes. Its trouble says why radios do not work; nodes
 // can attach nevertheless.
 func (n *network) start() error {
@@ -136,7 +133,7 @@ type changeCounters struct{ applied, late atomic.Uint64 }
 func (n *network) countChange(name string, done int64, late time.Duration) {
 	m := n.networks
 	m.changes.applied.Add(1)
-	if late > lateChangeThreshold {
+	if late > radio.LateThreshold {
 		m.changes.late.Add(1)
 		n.lateChanges.add(radio.Interval{From: done - int64(late), To: done, Worst: int64(late)})
 		go m.Log.Warn("a change of a network was applied late", "network", name, "lateness", late)

@@ -10,6 +10,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 )
 
@@ -231,16 +232,13 @@ type StepSums struct {
 	Worst time.Duration
 }
 
-// lateThreshold is the lateness above which a step counts as late.
-const lateThreshold = 2 * time.Millisecond
-
 // Add counts a step that came so much after its time.
 func (c *StepCounters) Add(late time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sums.Steps++
 	c.sums.Worst = max(c.sums.Worst, late)
-	if late > lateThreshold {
+	if late > radio.LateThreshold {
 		c.sums.Late++
 	}
 }
