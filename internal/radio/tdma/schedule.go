@@ -5,6 +5,7 @@ package tdma
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"time"
 )
@@ -124,12 +125,7 @@ func (s *Schedule) Structure() Structure { return s.structure }
 
 // NEMs lists the nodes that the schedule names, ascending. All others neither send nor receive.
 func (s *Schedule) NEMs() []int {
-	nems := make([]int, 0, len(s.plans))
-	for nem := range s.plans {
-		nems = append(nems, nem)
-	}
-	slices.Sort(nems)
-	return nems
+	return slices.Sorted(maps.Keys(s.plans))
 }
 
 // Destinations lists the destinations to which slots are limited, ascending.
@@ -214,15 +210,11 @@ func (s *Schedule) Generated() bool { return s.generated }
 // WithoutSendSlots lists those of the given nodes that have no slot to send in.
 func (s *Schedule) WithoutSendSlots(nems []int) (mute []int) {
 	for _, nem := range nems {
-		if !s.maySend(nem) {
+		if !slices.ContainsFunc(s.plans[nem], func(f *frame) bool { return len(f.sends) > 0 }) {
 			mute = append(mute, nem)
 		}
 	}
 	return mute
-}
-
-func (s *Schedule) maySend(nem int) bool {
-	return slices.ContainsFunc(s.plans[nem], func(f *frame) bool { return len(f.sends) > 0 })
 }
 
 // Generate makes a schedule that assigns the slots of a multiframe round robin to the given nodes, by NEM id.
