@@ -315,9 +315,7 @@ func (m *Attachments) join(a *Radio) error {
 // removeIf removes the attachment if there is one and meant accepts it.
 func (m *Attachments) removeIf(key membership.Key, meant func(*Radio) bool) error {
 	defer m.LockPod(key.PodUID)()
-	m.mu.Lock()
-	a := m.radios[key]
-	m.mu.Unlock()
+	a := m.existing(key)
 	if a == nil || meant != nil && !meant(a) {
 		return nil
 	}
