@@ -466,10 +466,8 @@ func (peer *Peer) transmit(message []byte, number uint32, plain, datagram []byte
 // State of a peer.
 type State struct {
 	Host string
-	// Reachable reports whether an authentic datagram has come lately. Heard is when the last came, by
-	// CLOCK_REALTIME, 0 for never.
+	// Reachable reports whether an authentic datagram has come lately.
 	Reachable bool
-	Heard     int64
 	Clock     Clock
 	// Sent messages, and Lost ones: no session, a lost peer, a full queue, or a refusal by the kernel.
 	Sent, Lost uint64
@@ -483,7 +481,7 @@ func (p *Peers) States() (all []State) {
 	defer p.mu.Unlock()
 	now, realtime := p.Now(), p.Realtime()
 	for _, peer := range p.peers {
-		all = append(all, State{Host: peer.host, Reachable: peer.heard != 0 && !peer.isLost, Heard: peer.heardAt,
+		all = append(all, State{Host: peer.host, Reachable: peer.heard != 0 && !peer.isLost,
 			Clock: peer.filter.at(now, realtime-now), Sent: peer.sent.Load(), Lost: peer.lost.Load(), Missing: uint64(max(peer.missed.Load(), 0))})
 	}
 	return all

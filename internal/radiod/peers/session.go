@@ -68,9 +68,8 @@ const (
 
 // session is the result of a handshake.
 type session struct {
-	peer *Peer
-	// local is the peer's index of the session, remote ours.
-	local, remote uint32
+	peer          *Peer
+	remote        uint32 // the peer's index of the session
 	send, receive noise.Cipher
 	counter       atomic.Uint64
 	// Fields of the reader.
@@ -80,8 +79,8 @@ type session struct {
 	confirmed bool
 }
 
-func newSession(peer *Peer, local uint32, remote []byte, send, receive *noise.CipherState, now int64) *session {
-	return &session{peer: peer, local: local, remote: binary.BigEndian.Uint32(remote), send: send.Cipher(), receive: receive.Cipher(), createdAt: now}
+func newSession(peer *Peer, remote []byte, send, receive *noise.CipherState, now int64) *session {
+	return &session{peer: peer, remote: binary.BigEndian.Uint32(remote), send: send.Cipher(), receive: receive.Cipher(), createdAt: now}
 }
 
 // seal encrypts a plaintext into a datagram, in out's memory.
@@ -186,7 +185,7 @@ func (p *Peers) respond(datagram []byte, from netip.AddrPort, now int64) error {
 		return err
 	}
 	// It replaces the session before only when the peer has used it, because a handshake can be replayed.
-	p.sessions[local] = newSession(peer, local, payload, send, receive, now)
+	p.sessions[local] = newSession(peer, payload, send, receive, now)
 	p.write(peer, answer)
 	return nil
 }
@@ -209,7 +208,7 @@ func (p *Peers) complete(datagram []byte, now int64) error {
 			return fmt.Errorf("answer to a handshake with %s: its payload has %d bytes; want 4", peer.host, len(payload))
 		}
 		peer.handshake = nil
-		peer.current = newSession(peer, local, payload, send, receive, now)
+		peer.current = newSession(peer, payload, send, receive, now)
 		peer.current.confirmed = true
 		p.sessions[local] = peer.current
 		return nil
