@@ -33,6 +33,14 @@ func ParsePCR(text []byte) (*Curve, error) {
 	return (&pcrParser{}).parse(text)
 }
 
+// CurveOf is ParsePCR for a text that may be empty, which is no curve.
+func CurveOf(text string) (*Curve, error) {
+	if text == "" {
+		return nil, nil
+	}
+	return ParsePCR([]byte(text))
+}
+
 // CheckBentPipePCR returns what is wrong with a Bent Pipe PCR file, whose transponders name their curves by an index.
 func CheckBentPipePCR(text []byte) error {
 	p := &pcrParser{indexes: map[float64]bool{}}

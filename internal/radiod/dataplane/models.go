@@ -27,22 +27,15 @@ type waveform interface {
 func waveformOf(n *Network, e *environment) (waveform, error) {
 	switch {
 	case n.RFPipe != nil:
-		curve, err := parsePCR(n.RFPipe.PCR)
+		curve, err := phy.CurveOf(n.RFPipe.PCR)
 		return &pipes{n.RFPipe, curve, e}, err
 	case n.TDMA != nil:
-		curve, err := parsePCR(n.TDMA.PCR)
+		curve, err := phy.CurveOf(n.TDMA.PCR)
 		return &slots{n.TDMA, curve, e}, err
 	case n.Link != nil:
 		return &links{n.Link, e}, nil
 	}
 	return nil, errors.New("no model: want link, RF pipe or TDMA")
-}
-
-func parsePCR(text string) (*phy.Curve, error) {
-	if text == "" {
-		return nil, nil
-	}
-	return phy.ParsePCR([]byte(text))
 }
 
 // check reports what a state lacks for a network's model.

@@ -16,7 +16,8 @@ import (
 // changes, without the other networks of its spectrum. An error names what is wrong; wrong changes are left out, and
 // without a usable waveform the radios are silent. They are also silent where the caller says so.
 func Network(uid string, spec *v1alpha1.RadioNetworkSpec, now int64, silent bool) (*dataplane.Network, error) {
-	r, err := replayUntil(spec, now)
+	r, err := newReplay(spec)
+	r.advance(now - r.t0)
 	r.silencedByAdministrator = r.silencedByAdministrator || silent
 	n := &dataplane.Network{UID: uid, MTU: int(spec.MTU), Now: r.state(), T0: r.t0}
 	r.waveform.model(n)
@@ -43,13 +44,6 @@ func changedSince(s dataplane.State, before *dataplane.State) dataplane.State {
 		s.Schedule = nil
 	}
 	return s
-}
-
-// replayUntil applies a network's changes up to a moment, Unix epoch in nanoseconds.
-func replayUntil(spec *v1alpha1.RadioNetworkSpec, now int64) (*replay, error) {
-	r, err := newReplay(spec)
-	r.advance(now - r.t0)
-	return r, err
 }
 
 // replay applies a network's changes one after the other.

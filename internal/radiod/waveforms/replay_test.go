@@ -35,7 +35,8 @@ func linkConfigAt(spec *v1alpha1.RadioNetworkSpec, offset time.Duration) (config
 	if spec.T0 != nil {
 		now += spec.T0.UnixNano()
 	}
-	r, err := replayUntil(spec, now)
+	r, err := newReplay(spec)
+	r.advance(now - r.t0)
 	if err != nil {
 		panic(err) // links cannot be wrong
 	}

@@ -19,10 +19,10 @@ type pipes struct {
 
 func newRFPipe(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange) (waveform, error) {
 	w := spec.Waveform.RFPipe
-	if err := checkPCR(w.PCR); err != nil {
-		return nil, err
+	if _, err := phy.CurveOf(w.PCR); err != nil {
+		return nil, fmt.Errorf("waveform: pcr: %w", err)
 	}
-	interference := interferenceOf(w.Interference)
+	interference := interferences[w.Interference]
 	return &pipes{radios: newRadios(spec, w.Rate), delay: w.Delay.Std(), jitter: w.Jitter.Std(), fixed: dataplane.RFPipeModel{Seed: spec.Seed,
 		QueueDepth: int(w.QueueDepth), Interference: interference, HalfDuplex: w.HalfDuplex, DutyCycle: share(w.DutyCycle), PCR: w.PCR}}, errors.Join(checkDelays(changes), checkJammers(changes, interference))
 }
@@ -51,27 +51,9 @@ func checkJammers(changes []v1alpha1.TimedRadioChange, interference phy.Interfer
 	return nil
 }
 
-// checkPCR checks a curve; an empty text is none.
-func checkPCR(text string) error {
-	if text == "" {
-		return nil
-	}
-	if _, err := phy.ParsePCR([]byte(text)); err != nil {
-		return fmt.Errorf("waveform: pcr: %w", err)
-	}
-	return nil
-}
-
-func interferenceOf(i v1alpha1.Interference) phy.Interference {
-	switch i {
-	case v1alpha1.InterferenceAll:
-		return phy.All
-	case v1alpha1.InterferenceOutOfBand:
-		return phy.OutOfBand
-	default:
-		return phy.None
-	}
-}
+// interferences by the API's names.
+var interferences = map[v1alpha1.Interference]phy.Interference{v1alpha1.InterferenceNone: phy.None, v1alpha1.InterferenceOutOfBand: phy.OutOfBand,
+	v1alpha1.InterferenceAll: phy.All}
 
 func (w *pipes) model(n *dataplane.Network) { n.RFPipe = &w.fixed }
 

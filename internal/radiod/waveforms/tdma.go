@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"vignette.dev/vignette/internal/linkbudget"
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -22,15 +23,15 @@ type slots struct {
 
 func newTDMA(spec *v1alpha1.RadioNetworkSpec, changes []v1alpha1.TimedRadioChange) (waveform, error) {
 	w := spec.Waveform.TDMA
-	if err := checkPCR(w.PCR); err != nil {
-		return nil, err
+	if _, err := phy.CurveOf(w.PCR); err != nil {
+		return nil, fmt.Errorf("waveform: pcr: %w", err)
 	}
 	first, later, changesErr := linkbudget.Schedules(spec, changes)
 	if first == nil {
 		return nil, fmt.Errorf("waveform: %w", changesErr)
 	}
 	s := &slots{radios: newRadios(spec, w.Rate), schedule: first, schedules: later, fixed: dataplane.TDMAModel{Seed: spec.Seed,
-		Interference: interferenceOf(cmp.Or(w.Interference, v1alpha1.InterferenceAll)), PCR: w.PCR, Queue: queueOf(&w.Queue)}}
+		Interference: interferences[cmp.Or(w.Interference, v1alpha1.InterferenceAll)], PCR: w.PCR, Queue: queueOf(&w.Queue)}}
 	for _, r := range w.AdaptiveRates {
 		s.fixed.AdaptiveRates = append(s.fixed.AdaptiveRates, tdma.Rate{BitsPerSecond: uint64(r.Rate.BitsPerSecond()), SINRDB: r.SINR.DB()})
 	}
