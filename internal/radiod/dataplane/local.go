@@ -37,8 +37,6 @@ type network struct {
 	remote      remotePorts
 	kind        modelKind
 	environment environment
-	// waveform belongs to the loop's thread.
-	waveform waveform
 	// setting serialises the requests that change the network.
 	setting sync.Mutex
 }
@@ -93,11 +91,7 @@ func (l *Local) SetNetwork(r *Network) error {
 		return fmt.Errorf("network %s: %w", r.UID, err)
 	}
 	if !made {
-		err := n.Configure(r.MTU, r.Now.Silent, func(now int64, m radio.Model) {
-			n.waveform = w
-			w.configure(now, m, &r.Now)
-		})
-		if err != nil {
+		if err := n.Configure(r.MTU, r.Now.Silent, func(now int64, m radio.Model) { w.configure(now, m, &r.Now) }); err != nil {
 			return err
 		}
 	}
@@ -117,7 +111,6 @@ func (l *Local) networkFor(r *Network) (n *network, made bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("network %s: %w", r.UID, err)
 	}
-	n.waveform = w
 	if n.Network, err = l.driver.NewNetwork(radio.NetworkOptions{Model: w.newModel(&r.Now), MTU: r.MTU, Silent: r.Now.Silent}); err != nil {
 		return nil, false, err
 	}
@@ -132,7 +125,7 @@ func (l *Local) networkFor(r *Network) (n *network, made bool, err error) {
 const clockCheckInterval = 1e9
 
 // schedule hands the later changes to the network's loop.
-func (l *Local) schedule(n *network, w waveform, r *Network) {
+func (l *Local) schedule(n *network, w *waveform, r *Network) {
 	monotonic := clock.Monotonic() // read first: a delay here makes the alarm early, which only costs another one
 	state, next := r.Now, 0
 	wait, more := r.wait(next, clock.Realtime())
@@ -302,7 +295,7 @@ func (l *Local) Detach(id PortID) (PortCounters, error) {
 	}
 	last := PortCounters{ID: id, Name: p.Name, NEM: p.NEM}
 	if p.IsLocal() {
-		p.network.Do(func(_ *radio.Network, m radio.Model) { p.network.waveform.count(m, p.Port.Port, &last, true) })
+		p.network.Do(func(_ *radio.Network, m radio.Model) { last.countSlots(m, p.Port.Port, true) })
 	}
 	if !p.IsLocal() && l.hosts != nil { // first, because then the network takes no more from there
 		l.hosts.detach(p.network, p.NEM)
@@ -356,9 +349,9 @@ func (l *Local) Snapshot(uid string, reset bool) (*Snapshot, error) {
 	}
 	n.Do(func(_ *radio.Network, m radio.Model) {
 		for i := range all {
-			n.waveform.count(m, all[i].Port, &s.Ports[i], reset)
+			s.Ports[i].countSlots(m, all[i].Port, reset)
 		}
-		if medium := n.waveform.medium(m); medium != nil {
+		if medium := mediumOf(m); medium != nil {
 			s.LinksHeard = medium.LinksHeard()
 		}
 	})
@@ -397,7 +390,7 @@ func (l *Local) Links(uid string, receivers []PortID) ([][]Link, error) {
 	// Allocated outside the loop's thread, which would otherwise have to help the garbage collector.
 	all, ends := make([]phy.LinkStatistics, 0, total*len(ports)), make([]int, 0, len(ports))
 	n.Do(func(_ *radio.Network, m radio.Model) {
-		medium := n.waveform.medium(m)
+		medium := mediumOf(m)
 		for _, p := range ports {
 			if medium != nil {
 				all = medium.AppendLinks(all, p)

@@ -11,31 +11,88 @@ import (
 	"vignette.dev/vignette/internal/radio/tdma"
 )
 
-// waveform makes and changes a network's model. All but newModel is for the thread of the network's loop.
-type waveform interface {
-	// newModel makes a model in a state.
-	newModel(s *State) radio.Model
-	// configure changes the model to a state without disturbing frames in flight.
-	configure(now int64, m radio.Model, s *State)
-	// count adds the model's statistics of a port. With reset, worst values start again.
-	count(m radio.Model, p *radio.Port, c *PortCounters, reset bool)
-	// medium of the model; nil without a physical layer.
-	medium(m radio.Model) *phy.Medium
+// waveform makes and changes a network's model, which is of the one that is set.
+type waveform struct {
+	link        *LinkModel
+	pipe        *RFPipeModel
+	slots       *TDMAModel
+	curve       *phy.Curve
+	environment *environment
 }
 
 // waveformOf returns a network's waveform, with the environment of its radios.
-func waveformOf(n *Network, e *environment) (waveform, error) {
+func waveformOf(n *Network, e *environment) (w *waveform, err error) {
+	w = &waveform{link: n.Link, pipe: n.RFPipe, slots: n.TDMA, environment: e}
 	switch {
-	case n.RFPipe != nil:
-		curve, err := phy.CurveOf(n.RFPipe.PCR)
-		return &pipes{n.RFPipe, curve, e}, err
-	case n.TDMA != nil:
-		curve, err := phy.CurveOf(n.TDMA.PCR)
-		return &slots{n.TDMA, curve, e}, err
-	case n.Link != nil:
-		return &links{n.Link, e}, nil
+	case w.pipe != nil:
+		w.curve, err = phy.CurveOf(w.pipe.PCR)
+	case w.slots != nil:
+		w.curve, err = phy.CurveOf(w.slots.PCR)
+	case w.link == nil:
+		err = errors.New("no model: want link, RF pipe or TDMA")
 	}
-	return nil, errors.New("no model: want link, RF pipe or TDMA")
+	return w, err
+}
+
+// newModel makes a model in a state.
+func (w *waveform) newModel(s *State) radio.Model {
+	switch {
+	case w.pipe != nil:
+		return rfpipe.New(w.pipeConfig(s))
+	case w.slots != nil:
+		return tdma.New(w.slotConfig(s))
+	}
+	return link.New(w.linkConfig(s))
+}
+
+// configure changes the model to a state without disturbing frames in flight. It is for the thread of the network's loop.
+func (w *waveform) configure(now int64, m radio.Model, s *State) {
+	switch m := m.(type) {
+	case *link.Model:
+		m.Configure(w.linkConfig(s))
+	case *rfpipe.Model:
+		m.Configure(w.pipeConfig(s))
+	case *tdma.Model:
+		m.Configure(now, w.slotConfig(s))
+	}
+}
+
+func (w *waveform) linkConfig(s *State) link.Config {
+	c := link.Config{Seed: w.link.Seed, Default: s.Links.Default, Links: s.Links.Links}
+	if w.link.Effects {
+		c.Effects = w.environment
+	}
+	return c
+}
+
+func (w *waveform) pipeConfig(s *State) rfpipe.Config {
+	return rfpipe.Config{Seed: w.pipe.Seed, Radio: s.Radios.radio, RateBitsPerSecond: s.Radios.rate, Environment: w.environment, Delay: s.Delay, Jitter: s.Jitter,
+		QueueDepth: w.pipe.QueueDepth, Interference: w.pipe.Interference, HalfDuplex: w.pipe.HalfDuplex, DutyCycle: w.pipe.DutyCycle, PCR: w.curve}
+}
+
+func (w *waveform) slotConfig(s *State) tdma.Config {
+	return tdma.Config{Seed: w.slots.Seed, Radio: s.Radios.radio, Environment: w.environment, Interference: w.slots.Interference, PCR: w.curve,
+		Schedule: s.Schedule, AdaptiveRates: w.slots.AdaptiveRates, Queue: w.slots.Queue, EpochOffset: w.environment.clock.offset}
+}
+
+func (r *Radios) radio(p *radio.Port) phy.Radio { return r.Of(p.NEM).Radio }
+
+func (r *Radios) rate(p *radio.Port) float64 { return r.Of(p.NEM).RateBitsPerSecond }
+
+// countSlots adds what only a TDMA model counts of a port. With reset, worst values start again.
+func (c *PortCounters) countSlots(m radio.Model, p *radio.Port, reset bool) {
+	if slots, ok := m.(*tdma.Model); ok {
+		statistics, _ := slots.StatisticsOf(p, reset)
+		c.Slots, c.Classes = statistics.Slots, statistics.QueueDepth[:]
+	}
+}
+
+// mediumOf a model; nil without a physical layer.
+func mediumOf(m radio.Model) *phy.Medium {
+	if physical, ok := m.(interface{ Medium() *phy.Medium }); ok {
+		return physical.Medium()
+	}
+	return nil
 }
 
 // check reports what a state lacks for a network's model.
@@ -65,75 +122,3 @@ func (s State) FollowedBy(next *State) State {
 	}
 	return after
 }
-
-type links struct {
-	*LinkModel
-	environment *environment
-}
-
-func (w *links) config(s *State) link.Config {
-	c := link.Config{Seed: w.Seed, Default: s.Links.Default, Links: s.Links.Links}
-	if w.Effects {
-		c.Effects = w.environment
-	}
-	return c
-}
-
-func (w *links) newModel(s *State) radio.Model { return link.New(w.config(s)) }
-
-func (w *links) configure(_ int64, m radio.Model, s *State) { m.(*link.Model).Configure(w.config(s)) }
-
-// count adds nothing: the engine has all counters of links.
-func (w *links) count(radio.Model, *radio.Port, *PortCounters, bool) {}
-
-func (w *links) medium(radio.Model) *phy.Medium { return nil }
-
-type pipes struct {
-	*RFPipeModel
-	curve       *phy.Curve
-	environment *environment
-}
-
-func (w *pipes) config(s *State) rfpipe.Config {
-	return rfpipe.Config{Seed: w.Seed, Radio: s.Radios.radio, RateBitsPerSecond: s.Radios.rate, Environment: w.environment, Delay: s.Delay,
-		Jitter: s.Jitter, QueueDepth: w.QueueDepth, Interference: w.Interference, HalfDuplex: w.HalfDuplex, DutyCycle: w.DutyCycle, PCR: w.curve}
-}
-
-func (r *Radios) radio(p *radio.Port) phy.Radio { return r.Of(p.NEM).Radio }
-
-func (r *Radios) rate(p *radio.Port) float64 { return r.Of(p.NEM).RateBitsPerSecond }
-
-func (w *pipes) newModel(s *State) radio.Model { return rfpipe.New(w.config(s)) }
-
-func (w *pipes) configure(_ int64, m radio.Model, s *State) {
-	m.(*rfpipe.Model).Configure(w.config(s))
-}
-
-// count adds nothing: the engine has all counters of nodes.
-func (w *pipes) count(radio.Model, *radio.Port, *PortCounters, bool) {}
-
-func (w *pipes) medium(m radio.Model) *phy.Medium { return m.(*rfpipe.Model).Medium() }
-
-type slots struct {
-	*TDMAModel
-	curve       *phy.Curve
-	environment *environment
-}
-
-func (w *slots) config(s *State) tdma.Config {
-	return tdma.Config{Seed: w.Seed, Radio: s.Radios.radio, Environment: w.environment, Interference: w.Interference, PCR: w.curve,
-		Schedule: s.Schedule, AdaptiveRates: w.AdaptiveRates, Queue: w.Queue, EpochOffset: w.environment.clock.offset}
-}
-
-func (w *slots) newModel(s *State) radio.Model { return tdma.New(w.config(s)) }
-
-func (w *slots) configure(now int64, m radio.Model, s *State) {
-	m.(*tdma.Model).Configure(now, w.config(s))
-}
-
-func (w *slots) count(m radio.Model, p *radio.Port, c *PortCounters, reset bool) {
-	statistics, _ := m.(*tdma.Model).StatisticsOf(p, reset)
-	c.Slots, c.Classes = statistics.Slots, statistics.QueueDepth[:]
-}
-
-func (w *slots) medium(m radio.Model) *phy.Medium { return m.(*tdma.Model).Medium() }
