@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,39 +34,17 @@ func Missing() error {
 
 // Namespace makes a network namespace, which ends when the file and everything in it are closed.
 func Namespace() (*os.File, error) {
-	type result struct {
-		file *os.File
-		err  error
-	}
-	made := make(chan result, 1)
-	go func() {
-		runtime.LockOSThread()
-		file, err := unshare()
-		if err == nil {
-			runtime.UnlockOSThread() // else the thread ends with this goroutine
-		}
-		made <- result{file, err}
-	}()
-	r := <-made
-	return r.file, r.err
-}
-
-// unshare opens a new namespace and returns the calling thread to its own. The process's first thread never
-// ends. Left in the namespace it would keep it, and /proc would show the process there.
-func unshare() (file *os.File, err error) {
 	own, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
 		return nil, fmt.Errorf("own network namespace: %w", err)
 	}
 	defer own.Close()
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-		return nil, fmt.Errorf("make a network namespace: %w", err)
-	}
-	file, err = os.Open("/proc/thread-self/ns/net")
-	if backErr := unix.Setns(int(own.Fd()), unix.CLONE_NEWNET); backErr != nil {
-		err = errors.Join(err, fmt.Errorf("go back to the own network namespace: %w", backErr))
-	}
-	return file, err
+	return netns.Get(own, func() (*os.File, error) { // which returns the thread to its own
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return nil, fmt.Errorf("make a network namespace: %w", err)
+		}
+		return os.Open("/proc/thread-self/ns/net")
+	})
 }
 
 // EtherType of test frames, for local experiments (IEEE 802).
