@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -73,12 +74,13 @@ type Attachments struct {
 	took       prometheus.Histogram // how long attachments took
 	refused    *cache.Expiring      // requests whose refusal was logged lately
 
-	mu             sync.Mutex // protects the rest; never held while the kernel makes or configures interfaces
-	radios         map[membership.Key]*Radio
-	missing        map[membership.Key]*missing
-	lastWorkerSeen int64 // when the previous worker was last seen; set by Restore
-	lastRadioSeen  int64 // when the previous data plane was last seen, or else the worker
-	nextRing       int   // index of the next pod whose rings are read
+	// When the previous worker was last seen, and the previous data plane or else the worker, by CLOCK_REALTIME. Restore sets them.
+	workerSeen, radioSeen atomic.Int64
+
+	mu       sync.Mutex // protects the rest; never held while the kernel makes or configures interfaces
+	radios   map[membership.Key]*Radio
+	missing  map[membership.Key]*missing
+	nextRing int // index of the next pod whose rings are read
 }
 
 // New reads no state; see Restore.

@@ -45,10 +45,8 @@ func (m *Attachments) Restore(held map[string]int) error {
 	if err != nil {
 		return err
 	}
-	m.mu.Lock()
-	m.lastWorkerSeen = m.Folder.LastSeen(state.Worker)
-	m.lastRadioSeen = cmp.Or(left.Seen, m.lastWorkerSeen)
-	m.mu.Unlock()
+	m.workerSeen.Store(m.Folder.LastSeen(state.Worker))
+	m.radioSeen.Store(cmp.Or(left.Seen, m.Seen()))
 	rebooted, err := m.Folder.NewBoot()
 	records, loadErr := state.Load[membership.Attachment](m.Folder, attachmentFiles)
 	err = errors.Join(err, loadErr)
@@ -242,7 +240,7 @@ func (x *missing) retry(m *Attachments, now time.Time) error {
 		x.end(m)
 		m.Log.Info("restored a radio after a retry", "pod", x.PodUID, "interface", x.Interface)
 		to := clock.Realtime()
-		return m.Record(x.RunUID, []runapi.RadioGap{{TimeNanoseconds: to, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.radioSeen(), ToNanoseconds: to,
+		return m.Record(x.RunUID, []runapi.RadioGap{{TimeNanoseconds: to, Gap: gapLost, Node: x.Member.Node, FromNanoseconds: m.radioSeen.Load(), ToNanoseconds: to,
 			Reason: x.Interface + " could not be taken up at once after a restart of radiod"}})
 	case errors.Is(err, netns.ErrGone):
 		x.end(m)
@@ -277,18 +275,7 @@ func (m *Attachments) Missing(uid string) (all []string) {
 }
 
 // Seen is when the worker before was last seen, by CLOCK_REALTIME.
-func (m *Attachments) Seen() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.lastWorkerSeen
-}
-
-// radioSeen is when the radios that Restore did not find were last seen, by CLOCK_REALTIME.
-func (m *Attachments) radioSeen() int64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.lastRadioSeen
-}
+func (m *Attachments) Seen() int64 { return m.workerSeen.Load() }
 
 // The kinds of RadioGap.
 const (
@@ -305,7 +292,7 @@ func (r *restart) recordGaps(to int64) (failed error) {
 	if r.left.Resumed != 0 { // by a worker that ended before it recorded that
 		to = r.left.Resumed
 	}
-	from := cmp.Or(r.attachments.radioSeen(), to)
+	from := cmp.Or(r.attachments.radioSeen.Load(), to)
 	byRun := map[string][]*Radio{}
 	for _, a := range r.radios {
 		if a.RunUID != "" {
