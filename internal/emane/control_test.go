@@ -116,8 +116,7 @@ func rfpipeAnswers() answers {
 }
 
 func TestCountersOfEMANEAreThoseOfTheNativeModels(t *testing.T) {
-	ports := map[int]*radio.Port{1: {}, 2: {}, 3: {}}
-	all, err := Scrape(nil, emulator(t, rfpipeAnswers()), func(nem int) *radio.Port { return ports[nem] })
+	all, err := Scrape(nil, emulator(t, rfpipeAnswers()), namesOf(1, 2, 3))
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
@@ -131,7 +130,7 @@ func TestCountersOfEMANEAreThoseOfTheNativeModels(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	for _, l := range s.Links {
-		if l.From == ports[2] && (l.Received != 20 || l.SINRDB != 15 || l.Missed[radio.LowSINR-radio.BelowSensitivity] != 5) {
+		if l.FromNEM == 2 && (l.Received != 20 || l.SINRDB != 15 || l.Missed[radio.LowSINR-radio.BelowSensitivity] != 5) {
 			t.Errorf("link from NEM 2: %+v", l)
 		}
 	}

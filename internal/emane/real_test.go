@@ -14,7 +14,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -167,7 +166,6 @@ func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error
 	if _, _, _, err := feed.Changes(time.Second); err != nil {
 		return err
 	}
-	port := &radio.Port{}
 	var s []Statistics
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(200 * time.Millisecond) {
 		connection, err := net.DialTimeout("tcp4", DefaultControl.String(), time.Second)
@@ -175,7 +173,7 @@ func converse(t *testing.T, spec *v1alpha1.RadioNetworkSpec, hub *os.File) error
 			continue
 		}
 		c := NewControl(connection, 10*time.Second)
-		s, err = Scrape(nil, c, func(int) *radio.Port { return port })
+		s, err = Scrape(nil, c, namesOf(1, 2))
 		if err == nil && heard(spec, s) {
 			return errors.Join(quieten(c), askByShell(c), c.Close())
 		}

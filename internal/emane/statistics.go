@@ -59,8 +59,8 @@ type burstCounts struct {
 }
 
 // Scrape reads the counters of all NEMs of an EMANE process. before are those of the last time, if they were read already.
-// port returns the port of a NEM id for Links. Links from NEMs without a port are left out.
-func Scrape(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]Statistics, error) {
+// names are those of nodes by NEM id, for Links. Links from NEMs without a name are left out.
+func Scrape(before []Statistics, c *Control, names map[int]string) ([]Statistics, error) {
 	nems, err := c.Manifest()
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func Scrape(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]
 		s := &all[i]
 		s.NEM = nem.ID
 		for _, component := range nem.Components {
-			if err := s.scrape(c, component, port); err != nil {
+			if err := s.scrape(c, component, names); err != nil {
 				return nil, fmt.Errorf("NEM %d: %s: %w", nem.ID, component.Plugin, err)
 			}
 		}
@@ -79,12 +79,12 @@ func Scrape(before []Statistics, c *Control, port func(nem int) *radio.Port) ([]
 			last = &before[i]
 		}
 		s.countTooLong(last)
-		s.follow(last, port)
+		s.follow(last, names)
 	}
 	return all, nil
 }
 
-func (s *Statistics) scrape(c *Control, component Component, port func(nem int) *radio.Port) error {
+func (s *Statistics) scrape(c *Control, component Component, names map[int]string) error {
 	values, err := c.Statistics(component.BuildID)
 	if err != nil {
 		return err
@@ -95,9 +95,9 @@ func (s *Statistics) scrape(c *Control, component Component, port func(nem int) 
 	}
 	switch component.Layer {
 	case MAC, Shim:
-		s.mac(values, tables, port)
+		s.mac(values, tables, names)
 	case PHY:
-		s.physical(values, tables, port)
+		s.physical(values, tables, names)
 	}
 	return nil
 }
@@ -108,31 +108,31 @@ func count(values map[string]any, name string) uint64 {
 }
 
 // mac reads the model's counters.
-func (s *Statistics) mac(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
+func (s *Statistics) mac(values map[string]any, tables map[string]Table, names map[int]string) {
 	s.SlotsUsed, s.SlotsMissed = count(values, "numTxSlotValid"), count(values, "numTxSlotErrorMissed")
 	s.slots = slotErrors{count(values, "numRxSlotErrorMissed"), count(values, "numRxSlotErrorRxDuringIdle"), count(values, "numRxSlotErrorRxDuringTx"),
 		count(values, "numRxSlotErrorRxTooLong"), count(values, "numRxSlotErrorRxWrongFrequency"), count(values, "numRxSlotErrorRxLock")}
 	s.Schedules = count(values, "scheduler.scheduleAcceptFull") + count(values, "scheduler.scheduleAcceptUpdate")
 	s.Timers = count(values, "processedTimedEvents")
 	s.TimerLateness = time.Duration(number(values, "avgTimedEventLatency") * float64(s.Timers) * float64(time.Microsecond))
-	s.frames(tables, port)
+	s.frames(tables, names)
 	s.queues(tables)
 	s.lostBursts(tables)
-	s.signals(tables, port)
+	s.signals(tables, names)
 }
 
 // instances of a layer's counters, by the ends of their names: 802.11 has one for each access category.
 var instances = []string{"", "0", "1", "2", "3"}
 
 // frames reads the counters of models that count frames.
-func (s *Statistics) frames(tables map[string]Table, port func(nem int) *radio.Port) {
+func (s *Statistics) frames(tables map[string]Table, names map[int]string) {
 	for _, instance := range instances {
 		for _, cast := range []string{"Unicast", "Broadcast"} {
 			t := tables[cast+"PacketDropTable"+instance]
 			t.each(func(nem int, row map[string]any) {
-				s.countMissed(port(nem), radio.LowSINR, count(row, "SINR"))
-				s.countMissed(port(nem), radio.HalfDuplex, count(row, "Rx During Tx"))
-				s.countMissed(port(nem), radio.Interfered, count(row, "Hidden Busy"))
+				s.countMissed(nem, names, radio.LowSINR, count(row, "SINR"))
+				s.countMissed(nem, names, radio.HalfDuplex, count(row, "Rx During Tx"))
+				s.countMissed(nem, names, radio.Interfered, count(row, "Hidden Busy"))
 				s.Drops[radio.Loss] += count(row, "Effect")
 				s.Drops[radio.QueueFull] += count(row, "Queue Overflow") + count(row, "Rx Buff")
 			})
@@ -141,7 +141,7 @@ func (s *Statistics) frames(tables map[string]Table, port func(nem int) *radio.P
 				if nem == s.NEM {
 					return // its own transmissions
 				}
-				if l := s.link(port(nem)); l != nil {
+				if l := s.link(nem, names); l != nil {
 					l.Received += count(row, "Num Pkts Rx")
 				}
 			})
@@ -213,10 +213,10 @@ func (s *Statistics) burstsFrom(nem int) *burstCounts {
 }
 
 // signals reads the quality of what was received.
-func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.Port) {
+func (s *Statistics) signals(tables map[string]Table, names map[int]string) {
 	since := tables["RFSignalTable"]
 	since.each(func(nem int, row map[string]any) {
-		if l := s.link(port(nem)); l != nil {
+		if l := s.link(nem, names); l != nil {
 			l.SINRDB = number(row, "AvgSINR")
 		}
 	})
@@ -227,7 +227,7 @@ func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.
 			return // RF Pipe counts frames elsewhere
 		}
 		s.burstsFrom(nem).received = received
-		if l := s.link(port(nem)); l != nil {
+		if l := s.link(nem, names); l != nil {
 			l.Received = received
 			l.SINRDB = number(row, "SINR Avg")
 		}
@@ -235,7 +235,7 @@ func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.
 	s.recent = map[int]bool{}
 	latest := tables["NeighborStatusTable"] // of the last second
 	latest.each(func(nem int, row map[string]any) {
-		if l := s.link(port(nem)); l != nil && count(row, "Rx Pkts") > 0 {
+		if l := s.link(nem, names); l != nil && count(row, "Rx Pkts") > 0 {
 			s.recent[nem] = true
 			l.SINRDB = number(row, "SINR Avg")
 		}
@@ -243,9 +243,9 @@ func (s *Statistics) signals(tables map[string]Table, port func(nem int) *radio.
 }
 
 // follow completes statistics by those that were read before from the same process, if there are any.
-func (s *Statistics) follow(before *Statistics, port func(nem int) *radio.Port) {
+func (s *Statistics) follow(before *Statistics, names map[int]string) {
 	for nem, h := range s.bursts {
-		if l := s.link(port(nem)); l != nil && s.Waiting != nil {
+		if l := s.link(nem, names); l != nil && s.Waiting != nil {
 			s.missedBursts(l, h, before)
 		}
 	}
@@ -254,7 +254,7 @@ func (s *Statistics) follow(before *Statistics, port func(nem int) *radio.Port) 
 	}
 	for i := range before.Links {
 		old := &before.Links[i]
-		if l := s.link(old.From); l != nil && !s.recent[old.From.NEM] && !math.IsNaN(old.SINRDB) {
+		if l := s.link(old.FromNEM, names); l != nil && !s.recent[old.FromNEM] && !math.IsNaN(old.SINRDB) {
 			l.SINRDB = old.SINRDB
 		}
 	}
@@ -267,13 +267,13 @@ func (s *Statistics) missedBursts(l *phy.LinkStatistics, h *burstCounts, before 
 	var was burstCounts
 	lost := h.above - min(h.received, h.above)
 	for _, reason := range []radio.Reason{radio.LowSINR, radio.NotListening, radio.Interfered} {
-		if old := before.linkFrom(l.From); old != nil {
+		if old := before.linkFrom(l.FromNEM); old != nil {
 			l.Missed[reason-radio.BelowSensitivity] = old.Missed[reason-radio.BelowSensitivity]
 		}
 		lost -= min(lost, l.Missed[reason-radio.BelowSensitivity])
 	}
-	if before != nil && before.bursts[l.From.NEM] != nil {
-		was = *before.bursts[l.From.NEM]
+	if before != nil && before.bursts[l.FromNEM] != nil {
+		was = *before.bursts[l.FromNEM]
 	}
 	switch lowSINR, notListening := h.lowSINR-min(was.lowSINR, h.lowSINR), h.notListening-min(was.notListening, h.notListening); {
 	case lowSINR > 0 && lowSINR >= notListening:
@@ -292,7 +292,7 @@ var withoutPower = []string{"Rx Sensitivity", "Propagation Model", "Gain Locatio
 	"Fade Location", "Fade Algorithm", "Fade Select"}
 
 // physical reads the physical layer's counters of frames that did not reach the model.
-func (s *Statistics) physical(values map[string]any, tables map[string]Table, port func(nem int) *radio.Port) {
+func (s *Statistics) physical(values map[string]any, tables map[string]Table, names map[int]string) {
 	s.Rewritten = count(values, "numTimeSyncThresholdRewrite")
 	// What the model sends, a silent radio drops (EMANE's src/libemane/frameworkphy.cc).
 	s.Drops[radio.EmissionControl] += count(values, "numDownstreamPacketsRadioSilenceEnabledDrop")
@@ -316,7 +316,7 @@ func (s *Statistics) physical(values map[string]any, tables map[string]Table, po
 		t := tables[cast+"PacketDropTable0"]
 		t.each(func(nem int, row map[string]any) {
 			for _, column := range withoutPower {
-				s.countMissed(port(nem), radio.BelowSensitivity, count(row, column))
+				s.countMissed(nem, names, radio.BelowSensitivity, count(row, column))
 			}
 		})
 		t = tables[cast+"PacketAcceptTable0"]
@@ -329,35 +329,35 @@ func (s *Statistics) physical(values map[string]any, tables map[string]Table, po
 }
 
 // countMissed counts frames that did not reach the node, at the node and at the link from their sender.
-func (s *Statistics) countMissed(from *radio.Port, reason radio.Reason, frames uint64) {
-	if frames == 0 || from == nil { // of another network of the spectrum
+func (s *Statistics) countMissed(from int, names map[int]string, reason radio.Reason, frames uint64) {
+	if frames == 0 {
 		return
 	}
-	s.Drops[reason] += frames
-	if l := s.link(from); l != nil {
+	if l := s.link(from, names); l != nil { // else of another network of the spectrum
+		s.Drops[reason] += frames
 		l.Missed[reason-radio.BelowSensitivity] += frames
 	}
 }
 
-// link returns the link from a port, and makes it if needed; nil for no port.
-func (s *Statistics) link(from *radio.Port) *phy.LinkStatistics {
-	if from == nil {
+// link returns the link from a NEM, and makes it if needed; nil for a NEM without a name.
+func (s *Statistics) link(from int, names map[int]string) *phy.LinkStatistics {
+	if names[from] == "" {
 		return nil
 	}
 	if l := s.linkFrom(from); l != nil {
 		return l
 	}
-	s.Links = append(s.Links, phy.LinkStatistics{From: from, SINRDB: math.NaN()})
+	s.Links = append(s.Links, phy.LinkStatistics{From: names[from], FromNEM: from, SINRDB: math.NaN()})
 	return &s.Links[len(s.Links)-1]
 }
 
-// linkFrom returns the link from a port, nil if there is none.
-func (s *Statistics) linkFrom(from *radio.Port) *phy.LinkStatistics {
+// linkFrom returns the link from a NEM, nil if there is none.
+func (s *Statistics) linkFrom(from int) *phy.LinkStatistics {
 	if s == nil {
 		return nil
 	}
 	for i := range s.Links {
-		if s.Links[i].From == from {
+		if s.Links[i].FromNEM == from {
 			return &s.Links[i]
 		}
 	}

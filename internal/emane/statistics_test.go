@@ -1,6 +1,7 @@
 package emane
 
 import (
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -41,26 +42,26 @@ func tdmaAnswers(c tdmaCounts) answers {
 	}
 }
 
-func scrapeTDMA(t *testing.T, before []Statistics, c tdmaCounts, ports map[int]*radio.Port) []Statistics {
+func scrapeTDMA(t *testing.T, before []Statistics, c tdmaCounts, names map[int]string) []Statistics {
 	t.Helper()
-	all, err := Scrape(before, emulator(t, tdmaAnswers(c)), func(nem int) *radio.Port { return ports[nem] })
+	all, err := Scrape(before, emulator(t, tdmaAnswers(c)), names)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return all
 }
 
-func portsOf(nems ...int) map[int]*radio.Port {
-	ports := map[int]*radio.Port{}
+func namesOf(nems ...int) map[int]string {
+	names := map[int]string{}
 	for _, nem := range nems {
-		ports[nem] = &radio.Port{PortOptions: radio.PortOptions{NEM: nem}}
+		names[nem] = fmt.Sprint("node-", nem)
 	}
-	return ports
+	return names
 }
 
 func TestWhatATDMAProcessSaysOfItselfIsRead(t *testing.T) {
-	ports := portsOf(1, 2, 3)
-	s := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, ports)[0]
+	names := namesOf(1, 2, 3)
+	s := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, names)[0]
 	drops := map[string]uint64{}
 	s.Dropped(func(reason string, frames uint64) { drops[reason] = frames })
 	if diff := cmp.Diff(map[string]uint64{"lowSINR": 2, "queueFull": 4, "tooLarge": 1, "missedSlot": 8, "notListening": 4, "belowSensitivity": 6}, drops); diff != "" {
@@ -72,7 +73,7 @@ func TestWhatATDMAProcessSaysOfItselfIsRead(t *testing.T) {
 	if s.SlotsUsed != 30 || s.SlotsMissed != 2 || s.Timers != 1000 || s.TimerLateness != 250*time.Millisecond || s.Rewritten != 8 || s.PowerDBm[2] != -95 {
 		t.Errorf("%+v", s)
 	}
-	from2, from3 := s.linkFrom(ports[2]), s.linkFrom(ports[3])
+	from2, from3 := s.linkFrom(2), s.linkFrom(3)
 	if from2 == nil || from2.Received != 10 || from2.SINRDB != 7 || from2.Missed[radio.LowSINR-radio.BelowSensitivity] != 2 {
 		t.Errorf("link from NEM 2: %+v", from2)
 	}
@@ -82,7 +83,7 @@ func TestWhatATDMAProcessSaysOfItselfIsRead(t *testing.T) {
 }
 
 func TestBurstsAreTooLongOnlyWherePropagationTakesTimeAndEMANEIsNotLate(t *testing.T) {
-	ports := portsOf(1, 2, 3)
+	names := namesOf(1, 2, 3)
 	var all []Statistics
 	for _, step := range []struct {
 		why                string
@@ -99,7 +100,7 @@ func TestBurstsAreTooLongOnlyWherePropagationTakesTimeAndEMANEIsNotLate(t *testi
 		known[asked{emanepb.Query_STATISTICS, 3}] = statistics(statistic("numTimeSyncThresholdRewrite", numeric(step.rewritten)))
 		known[asked{emanepb.Query_TABLES, 3}] = tables(table("LocationEventInfoTable", []string{"NEM"}, []*emanepb.Value{numeric(2)}))
 		var err error
-		if all, err = Scrape(all, emulator(t, known), func(nem int) *radio.Port { return ports[nem] }); err != nil {
+		if all, err = Scrape(all, emulator(t, known), names); err != nil {
 			t.Fatal(err)
 		}
 		if d := all[0].Drops; d[radio.TooLarge] != step.tooLarge || d[radio.MissedSlot] != step.missed {
@@ -114,14 +115,14 @@ func TestFramesWithoutPowerAreBelowTheSensitivity(t *testing.T) {
 	for range columns {
 		row = append(row, numeric(1))
 	}
-	ports, known := portsOf(1, 2), tdmaAnswers(tdmaCounts{})
+	names, known := namesOf(1, 2), tdmaAnswers(tdmaCounts{})
 	known[asked{emanepb.Query_TABLES, 3}] = tables(table("BroadcastPacketDropTable0", append([]string{"NEM"}, columns...), row))
-	all, err := Scrape(nil, emulator(t, known), func(nem int) *radio.Port { return ports[nem] })
+	all, err := Scrape(nil, emulator(t, known), names)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const want = 9 // all but those of other bands
-	if l := all[0].linkFrom(ports[2]); all[0].Drops[radio.BelowSensitivity] != want || l == nil || l.Missed[0] != want {
+	if l := all[0].linkFrom(2); all[0].Drops[radio.BelowSensitivity] != want || l == nil || l.Missed[0] != want {
 		t.Errorf("%d below the sensitivity, link %+v; want %d at both", all[0].Drops[radio.BelowSensitivity], l, want)
 	}
 }
@@ -129,7 +130,7 @@ func TestFramesWithoutPowerAreBelowTheSensitivity(t *testing.T) {
 func TestWhatASilentRadioSendsIsDropped(t *testing.T) {
 	known := tdmaAnswers(tdmaCounts{})
 	known[asked{emanepb.Query_STATISTICS, 3}] = statistics(statistic("numDownstreamPacketsRadioSilenceEnabledDrop", numeric(7)))
-	all, err := Scrape(nil, emulator(t, known), func(int) *radio.Port { return nil })
+	all, err := Scrape(nil, emulator(t, known), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,10 +140,10 @@ func TestWhatASilentRadioSendsIsDropped(t *testing.T) {
 }
 
 func TestTheReasonOfLostTransmissionsIsThatOfTheirTime(t *testing.T) {
-	ports := portsOf(1, 2, 3)
-	first := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, ports)
-	second := scrapeTDMA(t, first, tdmaCounts{above: 17, received: 10, lowSINRBytes: 1800, slotErrorBytes: 4500}, ports)
-	l := second[0].linkFrom(ports[2])
+	names := namesOf(1, 2, 3)
+	first := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10, inLastSecond: 1, lowSINRBytes: 1800, sinr: 7}, names)
+	second := scrapeTDMA(t, first, tdmaCounts{above: 17, received: 10, lowSINRBytes: 1800, slotErrorBytes: 4500}, names)
+	l := second[0].linkFrom(2)
 	if low, deaf := l.Missed[radio.LowSINR-radio.BelowSensitivity], l.Missed[radio.NotListening-radio.BelowSensitivity]; low != 2 || deaf != 5 {
 		t.Errorf("%d by SINR and %d not listened for; want 2 as before, and 5", low, deaf)
 	}
@@ -152,7 +153,7 @@ func TestTheReasonOfLostTransmissionsIsThatOfTheirTime(t *testing.T) {
 }
 
 func TestLongAndLockedBurstsAreNotLostBySINR(t *testing.T) {
-	ports := portsOf(1, 2, 3)
+	names := namesOf(1, 2, 3)
 	var all []Statistics
 	for _, c := range []struct {
 		why                      string
@@ -164,8 +165,8 @@ func TestLongAndLockedBurstsAreNotLostBySINR(t *testing.T) {
 		{"three come while another is followed", tdmaCounts{above: 15, received: 10, longBytes: 1800, locked: 3}, 0, 2, 3, 0},
 		{"one is too weak", tdmaCounts{above: 16, received: 10, longBytes: 1800, locked: 3, lowSINRBytes: 900}, 1, 2, 3, 1},
 	} {
-		all = scrapeTDMA(t, all, c.counts, ports)
-		missed := all[0].linkFrom(ports[2]).Missed
+		all = scrapeTDMA(t, all, c.counts, names)
+		missed := all[0].linkFrom(2).Missed
 		low, deaf, locked := missed[radio.LowSINR-radio.BelowSensitivity], missed[radio.NotListening-radio.BelowSensitivity], missed[radio.Interfered-radio.BelowSensitivity]
 		if drops := all[0].Drops; low != c.low || deaf != c.deaf || locked != c.locked || drops[radio.LowSINR] != c.drops || drops[radio.Interfered] != c.locked {
 			t.Errorf("%s: the link lost %d by SINR, %d not listened for and %d interfered, the node %v; want %d, %d and %d", c.why, low, deaf, locked, drops, c.low, c.deaf, c.locked)
@@ -174,9 +175,9 @@ func TestLongAndLockedBurstsAreNotLostBySINR(t *testing.T) {
 }
 
 func TestTheSINRSinceTheStartHoldsWhereNoneIsLater(t *testing.T) {
-	ports := portsOf(1, 2)
-	s := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10}, ports)
-	if l := s[0].linkFrom(ports[2]); l.SINRDB != 3 {
+	names := namesOf(1, 2)
+	s := scrapeTDMA(t, nil, tdmaCounts{above: 12, received: 10}, names)
+	if l := s[0].linkFrom(2); l.SINRDB != 3 {
 		t.Errorf("SINR %v, want 3", l.SINRDB)
 	}
 }
@@ -196,9 +197,9 @@ func TestWhatAnotherModelLosesIsCountedByItsReason(t *testing.T) {
 			row = append(row, numeric(uint64(i+1)))
 		}
 		counts := tables(table(c.table, c.labels, row), table("BroadcastPacketAcceptTable0", []string{"NEM", "Num Pkts Rx"}, []*emanepb.Value{numeric(2), numeric(7)}))
-		ports := portsOf(1, 2)
+		names := namesOf(1, 2)
 		all, err := Scrape(nil, emulator(t, answers{{emanepb.Query_MANIFEST, 0}: manifest(component(2, layer, "")), {emanepb.Query_STATISTICS, 2}: nil, {emanepb.Query_TABLES, 2}: counts}),
-			func(nem int) *radio.Port { return ports[nem] })
+			names)
 		if err != nil {
 			t.Fatal(err)
 		}

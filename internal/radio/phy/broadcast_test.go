@@ -192,9 +192,7 @@ func TestABroadcastIsWhatEachNeighbourReceives(t *testing.T) {
 // links of a port, by the names of those it heard.
 func links(c *changingWorld, port int) (all string) {
 	for _, l := range c.medium.AppendLinks(nil, c.all[port]) {
-		name := l.From.Name
-		l.From = nil
-		all += fmt.Sprintf("%s %+v\n", name, l)
+		all += fmt.Sprintf("%+v\n", l)
 	}
 	return all
 }

@@ -225,7 +225,7 @@ func TestLinksKeepTheirStatisticsAcrossChangesOfMembers(t *testing.T) {
 	before := m.AppendLinks(nil, p[3])
 	m.Members([]*radio.Port{p[3], p[2], p[1]})
 	after := m.AppendLinks(nil, p[3])
-	if len(before) != 1 || len(after) != 1 || before[0] != after[0] || before[0].From != p[2] {
+	if len(before) != 1 || len(after) != 1 || before[0] != after[0] || before[0].FromNEM != p[2].NEM {
 		t.Fatalf("links %+v, and after the change %+v", before, after)
 	}
 	l := before[0]

@@ -7,7 +7,9 @@ import (
 // LinkStatistics are a port's statistics of another port's transmissions, including those that it did not
 // receive. Unicasts to other ports are not included.
 type LinkStatistics struct {
-	From *radio.Port
+	// From is the sender's name, FromNEM its NEM id.
+	From    string
+	FromNEM int
 	// SINRDB of the last transmission.
 	SINRDB float64
 	// Received counts those that arrived. Missed counts the others by radio.Reason - radio.BelowSensitivity.
@@ -86,7 +88,7 @@ func (m *Medium) AppendLinks(all []LinkStatistics, to *radio.Port) []LinkStatist
 		if !l.heard {
 			continue
 		}
-		s := LinkStatistics{From: sender.port, SINRDB: float64(l.sinr), Received: l.received}
+		s := LinkStatistics{From: sender.port.Name, FromNEM: sender.port.NEM, SINRDB: float64(l.sinr), Received: l.received}
 		for i, n := range l.missed {
 			s.Missed[i] = uint64(n)
 		}

@@ -269,7 +269,7 @@ func TestStatisticsHaveTheLinks(t *testing.T) {
 		t.Errorf("sender: %+v; want nothing heard", all[0])
 	}
 	near, far := all[1].Links, all[2].Links
-	if len(near) != 1 || near[0].From != n.Port(1) || near[0].Received != 7 || near[0].SINRDB != 30 {
+	if len(near) != 1 || near[0].FromNEM != 1 || near[0].Received != 7 || near[0].SINRDB != 30 {
 		t.Errorf("near receiver: %+v; want 7 received at 30 dB", near)
 	}
 	if len(far) != 1 || far[0].Received != 0 || far[0].Missed[0] != 7 {

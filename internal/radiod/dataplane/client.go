@@ -7,6 +7,7 @@ import (
 
 	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radio"
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/radiod/peers"
 )
@@ -104,8 +105,8 @@ func (c *Client) Snapshot(uid string, reset bool) (*Snapshot, error) {
 }
 
 // Links implements Plane.
-func (c *Client) Links(uid string, receivers []PortID) ([][]Link, error) {
-	return ask[[][]Link](c, "Links", LinksRequest{uid, receivers})
+func (c *Client) Links(uid string, receivers []PortID) ([][]phy.LinkStatistics, error) {
+	return ask[[][]phy.LinkStatistics](c, "Links", LinksRequest{uid, receivers})
 }
 
 // LateIntervals implements Plane.

@@ -46,7 +46,7 @@ type Plane interface {
 	Snapshot(uid string, reset bool) (*Snapshot, error)
 	// Links returns the links to each of a few ports from all others, of a network with a physical layer. A loop needs a
 	// tenth of a millisecond for about 4000 links.
-	Links(uid string, receivers []PortID) ([][]Link, error)
+	Links(uid string, receivers []PortID) ([][]phy.LinkStatistics, error)
 	// LateIntervals returns the times in which each loop handled frames late. The next call returns them again, perhaps to
 	// another worker, unless ForgetLateIntervals says that they are logged.
 	LateIntervals() ([][]radio.Interval, error)
@@ -237,16 +237,4 @@ type Snapshot struct {
 	Ports []PortCounters
 	// LinksHeard is the number of links on which something was sent.
 	LinksHeard int
-}
-
-// Link has what a port counted of another port's transmissions.
-type Link struct {
-	// From is the sender's name, FromNEM its NEM id.
-	From    string
-	FromNEM int
-	// SINRDB of the last transmission above the sensitivity.
-	SINRDB float64
-	// Received counts those that arrived. Missed counts the others by radio.Reason - radio.BelowSensitivity.
-	Received uint64
-	Missed   [radio.NotListening - radio.BelowSensitivity + 1]uint64
 }

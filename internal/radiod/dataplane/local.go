@@ -372,7 +372,7 @@ func (l *Local) idsOf(n *network) map[*radio.Port]PortID {
 }
 
 // Links implements Plane.
-func (l *Local) Links(uid string, receivers []PortID) ([][]Link, error) {
+func (l *Local) Links(uid string, receivers []PortID) ([][]phy.LinkStatistics, error) {
 	n, err := l.find(uid)
 	if err != nil || n.kind.link {
 		return nil, err
@@ -398,20 +398,12 @@ func (l *Local) Links(uid string, receivers []PortID) ([][]Link, error) {
 			ends = append(ends, len(all))
 		}
 	})
-	result, begin := make([][]Link, 0, len(ports)), 0
+	result, begin := make([][]phy.LinkStatistics, 0, len(ports)), 0
 	for _, end := range ends {
-		result = append(result, linksOf(all[begin:end]))
+		result = append(result, all[begin:end])
 		begin = end
 	}
 	return result, nil
-}
-
-func linksOf(all []phy.LinkStatistics) (links []Link) {
-	for i := range all {
-		s := &all[i]
-		links = append(links, Link{From: s.From.Name, FromNEM: s.From.NEM, SINRDB: s.SINRDB, Received: s.Received, Missed: s.Missed})
-	}
-	return links
 }
 
 // LateIntervals implements Plane.

@@ -15,6 +15,7 @@ import (
 	"vignette.dev/vignette/internal/emane/ota"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/driver"
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/radiod/peers"
 	"vignette.dev/vignette/internal/radiod/state"
@@ -372,7 +373,7 @@ func (r *requests) Snapshot(a SnapshotRequest, s **Snapshot) error {
 	return answer(s)(r.local().Snapshot(a.Network, a.Reset))
 }
 
-func (r *requests) Links(a LinksRequest, links *[][]Link) error {
+func (r *requests) Links(a LinksRequest, links *[][]phy.LinkStatistics) error {
 	return answer(links)(r.local().Links(a.Network, a.Receivers))
 }
 

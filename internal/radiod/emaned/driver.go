@@ -76,6 +76,8 @@ type Input struct {
 	Parked map[int32]string
 	// Trouble is why the scenario cannot be replayed, or nil.
 	Trouble error
+
+	names map[int]string // of the members' nodes by NEM id
 }
 
 // Driver of one network's processes on this host.
@@ -88,7 +90,6 @@ type Driver struct {
 
 	mu         sync.Mutex
 	input      Input
-	ports      map[int]*radio.Port
 	statistics map[int32]emane.Statistics
 	ready      map[int32]bool
 	silent     map[int32]bool
@@ -115,13 +116,11 @@ func (d *Driver) Stop() { d.stop() }
 
 // Set replaces the input.
 func (d *Driver) Set(in Input) {
-	d.mu.Lock()
-	if d.input.Network == nil || !reflect.DeepEqual(d.input.Network.Spec.Members, in.Network.Spec.Members) {
-		d.ports = map[int]*radio.Port{}
-		for _, m := range in.Network.Spec.Members {
-			d.ports[int(m.NEM)] = &radio.Port{PortOptions: radio.PortOptions{Name: m.Node, Group: m.Group, NEM: int(m.NEM)}}
-		}
+	in.names = map[int]string{}
+	for _, m := range in.Network.Spec.Members {
+		in.names[int(m.NEM)] = m.Node
 	}
+	d.mu.Lock()
 	d.input = in
 	maps.DeleteFunc(d.ready, func(nem int32, _ bool) bool { return in.Parked[nem] == "" })
 	maps.DeleteFunc(d.statistics, func(nem int32, _ emane.Statistics) bool { return in.Parked[nem] == "" })
@@ -518,7 +517,7 @@ func (p *pod) scrape(in *Input) error {
 // while was late.
 func (p *pod) scrapeOne(in *Input, one *process) (*emane.Statistics, error) {
 	before, from, asked := one.last, one.lastRead, clock.Monotonic()
-	s, err := one.scrape(p.namespace, p.port)
+	s, err := one.scrape(p.namespace, in.names)
 	switch {
 	case err != nil && len(before) > 0 && one.silentSince == 0:
 		one.silentSince = asked
@@ -548,12 +547,6 @@ func (p *pod) resumeSchedule(in *Input, one *process) error {
 		one.schedule, one.rate = p.state.Schedule, rate
 	}
 	return nil
-}
-
-func (p *pod) port(nem int) *radio.Port {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.ports[nem]
 }
 
 // setAnswer records a process's statistics, nil if it did not answer.
@@ -667,11 +660,11 @@ func (o *process) connect(namespace *os.File) error {
 	return nil
 }
 
-func (o *process) scrape(namespace *os.File, port func(int) *radio.Port) (*emane.Statistics, error) {
+func (o *process) scrape(namespace *os.File, names map[int]string) (*emane.Statistics, error) {
 	if err := o.connect(namespace); err != nil {
 		return nil, err
 	}
-	all, err := emane.Scrape(o.last, o.connection, port)
+	all, err := emane.Scrape(o.last, o.connection, names)
 	if err != nil {
 		o.close()
 		return nil, err

@@ -3,7 +3,6 @@ package networks
 import (
 	"errors"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -183,14 +182,10 @@ func (n *network) countEMANELinks(counted *figures.Network, here []*attachment, 
 			}
 			continue
 		}
-		for k := range s.Links {
-			l := &s.Links[k]
-			loss, known := s.LossDB[l.From.NEM]
-			if !known {
-				loss = math.NaN()
-			}
-			counted.Links = append(counted.Links, figures.Link{Receiver: a.Member.Node, From: l.From.Name, SINRDB: l.SINRDB, PathlossDB: loss, Heard: l.Received, Missed: l.Missed})
-		}
+		countLinks(counted, a.Member.Node, s.Links, func(from int) (dB float64, known bool) {
+			dB, known = s.LossDB[from]
+			return dB, known
+		})
 	}
 	if full && !reset {
 		counted.Links = nil

@@ -5,6 +5,7 @@ import (
 
 	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/geo"
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/runapi"
@@ -47,22 +48,26 @@ func (n *network) countReceivedLinks(counted *figures.Network, s *dataplane.Snap
 			if len(counted.Links) > 0 && len(counted.Links)+len(links[i]) > room {
 				return receiver
 			}
-			n.countLinks(counted, s.Ports[receiver].Name, s.Ports[receiver].NEM, links[i], now)
+			countLinks(counted, s.Ports[receiver].Name, links[i], func(from int) (dB float64, known bool) {
+				if n.preparer == nil {
+					return 0, false
+				}
+				return n.preparer.Now(now).Pathloss(from, s.Ports[receiver].NEM)
+			})
 		}
 	}
 	return 0
 }
 
-func (n *network) countLinks(counted *figures.Network, receiver string, nem int, links []dataplane.Link, now int64) {
+// countLinks adds a receiver's links, with the pathloss from NEM ids.
+func countLinks(counted *figures.Network, receiver string, links []phy.LinkStatistics, pathloss func(from int) (dB float64, known bool)) {
 	for i := range links {
 		l := &links[i]
-		link := figures.Link{Receiver: receiver, From: l.From, SINRDB: l.SINRDB, PathlossDB: math.NaN(), Heard: l.Received, Missed: l.Missed}
-		if n.preparer != nil {
-			if loss, known := n.preparer.Now(now).Pathloss(l.FromNEM, nem); known {
-				link.PathlossDB = loss
-			}
+		loss, known := pathloss(l.FromNEM)
+		if !known {
+			loss = math.NaN()
 		}
-		counted.Links = append(counted.Links, link)
+		counted.Links = append(counted.Links, figures.Link{Receiver: receiver, From: l.From, SINRDB: l.SINRDB, PathlossDB: loss, Heard: l.Received, Missed: l.Missed})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"vignette.dev/vignette/internal/radio/phy"
 	"vignette.dev/vignette/internal/radiod/dataplane"
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
@@ -24,12 +25,12 @@ func (h heard) snapshot() *dataplane.Snapshot {
 	return s
 }
 
-func (h heard) Links(_ string, receivers []dataplane.PortID) (links [][]dataplane.Link, err error) {
+func (h heard) Links(_ string, receivers []dataplane.PortID) (links [][]phy.LinkStatistics, err error) {
 	for _, id := range receivers {
-		var to []dataplane.Link
+		var to []phy.LinkStatistics
 		for from := range h.nodes {
 			if from != int(id)-1 {
-				to = append(to, dataplane.Link{From: fmt.Sprint(from), Received: 1})
+				to = append(to, phy.LinkStatistics{From: fmt.Sprint(from), Received: 1})
 			}
 		}
 		links = append(links, to)

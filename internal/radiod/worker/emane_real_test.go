@@ -13,7 +13,6 @@ import (
 
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/geo"
-	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/radiod/radiodtest"
 	"vignette.dev/vignette/internal/runapi"
@@ -319,7 +318,7 @@ func (r *realPair) schedulesOf(t *testing.T, nem int32) uint64 {
 		}
 		c := emane.NewControl(connection, 10*time.Second)
 		defer c.Close()
-		all, err = emane.Scrape(nil, c, func(int) *radio.Port { return nil })
+		all, err = emane.Scrape(nil, c, nil)
 		return err
 	})
 	return all[0].Schedules

@@ -17,7 +17,6 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"vignette.dev/vignette/internal/emane"
-	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/scenario"
@@ -267,7 +266,7 @@ func (b *emaneBed) check(spec *v1alpha1.RadioNetworkSpec) error {
 	time.Sleep(500 * time.Millisecond)
 	for i, p := range b.processes {
 		err := b.control(i, func(c *emane.Control) error {
-			all, err := emane.Scrape(nil, c, func(int) *radio.Port { return nil })
+			all, err := emane.Scrape(nil, c, nil)
 			if err == nil && len(all) != p.nems {
 				err = fmt.Errorf("process %d has %d NEMs, want %d", i+1, len(all), p.nems)
 			}
