@@ -503,10 +503,3 @@ func TestTheManagementInterfaceIsSetUpByDHCP(t *testing.T) {
 		}
 	})
 }
-
-func TestOnlySSHAndMetricsReachAGuestFromOutside(t *testing.T) {
-	text := podnet.RulesText([]int{2}, podnet.Allowed{Ports: []uint16{sshPort}, AllScrapers: true}.Normalise())
-	if !strings.Contains(text, "\ttcp dport 22 accept\n") || !strings.Contains(text, "\ttcp dport 9400-9499 accept\n") || strings.Count(text, "tcp dport") != 2 {
-		t.Errorf("%s; want port 22 and those of metrics", text)
-	}
-}

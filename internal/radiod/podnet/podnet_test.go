@@ -2,6 +2,7 @@ package podnet
 
 import (
 	"errors"
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
@@ -27,7 +29,34 @@ func TestRulesForEth0(t *testing.T) {
 		"two-radios-and-ipv6":  {[]int{3, 5}, Allowed{DNS: []netip.AddrPort{port("[fd00::a]:53")}, Hosts: []netip.Addr{address("fe80::1")}}},
 		"nothing-is-known-yet": {[]int{7}, Allowed{}},
 	} {
-		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", RulesText(c.radios, c.allowed.Normalise())) })
+		t.Run(name, func(t *testing.T) { golden.Check(t, name+".txt", textOf(chains(c.radios, c.allowed.Normalise()))) })
+	}
+}
+
+// textOf chains, as nft(8) would show them.
+func textOf(chains []chain) string {
+	var b strings.Builder
+	for _, c := range chains {
+		policy := ""
+		if c.hook != nil && c.policy == nftables.ChainPolicyDrop {
+			policy = " (else drop)"
+		}
+		fmt.Fprintf(&b, "chain %s%s\n", c.name, policy)
+		for _, r := range c.rules {
+			b.WriteString("\t")
+			for _, m := range r.matches {
+				b.WriteString(m.text + " ")
+			}
+			b.WriteString(r.verdict + "\n")
+		}
+	}
+	return b.String()
+}
+
+func TestOnlySSHAndMetricsReachAGuestFromOutside(t *testing.T) {
+	text := textOf(chains([]int{2}, Allowed{Ports: []uint16{sshPort}, AllScrapers: true}.Normalise()))
+	if !strings.Contains(text, "\ttcp dport 22 accept\n") || !strings.Contains(text, "\ttcp dport 9400-9499 accept\n") || strings.Count(text, "tcp dport") != 2 {
+		t.Errorf("%s; want port 22 and those of metrics", text)
 	}
 }
 

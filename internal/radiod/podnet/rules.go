@@ -244,28 +244,6 @@ func neighbourDiscovery() []match {
 	return []match{{fmt.Sprintf("icmpv6 type %d-%d", first, last), expressions}}
 }
 
-// RulesText returns a pod's rules as nft(8) would show them.
-func RulesText(radios []int, a Allowed) string { return textOf(chains(radios, a)) }
-
-func textOf(chains []chain) string {
-	var b strings.Builder
-	for _, c := range chains {
-		policy := ""
-		if c.hook != nil && c.policy == nftables.ChainPolicyDrop {
-			policy = " (else drop)"
-		}
-		fmt.Fprintf(&b, "chain %s%s\n", c.name, policy)
-		for _, r := range c.rules {
-			b.WriteString("\t")
-			for _, m := range r.matches {
-				b.WriteString(m.text + " ")
-			}
-			b.WriteString(r.verdict + "\n")
-		}
-	}
-	return b.String()
-}
-
 // ApplyRules replaces the rules in the pod's namespace in one transaction. Without radios it does nothing.
 func ApplyRules(namespace *os.File, radios []int, a Allowed) error {
 	if len(radios) == 0 {
