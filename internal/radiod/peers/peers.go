@@ -16,6 +16,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/time/rate"
+
+	"vignette.dev/vignette/internal/clock"
 )
 
 const (
@@ -234,7 +236,7 @@ func (p *Peers) Run(ctx context.Context) error {
 	defer wait.Wait()
 	stop := context.AfterFunc(ctx, func() { _ = p.Conn.Close() })
 	defer stop()
-	wait.Go(func() { p.tick(ctx) })
+	wait.Go(func() { clock.Every(ctx, exchangeInterval, p.tick) })
 	buffer, plain := make([]byte, 65536), make([]byte, 65536)
 	for {
 		n, from, err := p.Conn.ReadFromUDPAddrPort(buffer)
@@ -344,18 +346,9 @@ func (p *Peers) write(peer *Peer, datagram []byte) {
 	_, _ = p.Conn.WriteToUDPAddrPort(datagram, peer.address)
 }
 
-func (p *Peers) tick(ctx context.Context) {
-	ticker := time.NewTicker(exchangeInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		for _, change := range p.maintainAll() {
-			p.Changed(change)
-		}
+func (p *Peers) tick() {
+	for _, change := range p.maintainAll() {
+		p.Changed(change)
 	}
 }
 
