@@ -3,7 +3,7 @@ package tdma
 // Statistics of all attached nodes.
 func (m *Model) Statistics(reset bool) (all []PortStatistics) {
 	for _, s := range m.stations {
-		of, _ := m.StatisticsOf(s.port, reset)
+		of := m.StatisticsOf(s.port, reset)
 		all = append(all, of)
 	}
 	return all

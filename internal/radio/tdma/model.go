@@ -333,12 +333,12 @@ func (m *Model) Medium() *phy.Medium { return m.medium }
 
 // StatisticsOf one attached node. With reset, WorstLateness starts again at 0, and MissedIn is returned. Medium has
 // its links.
-func (m *Model) StatisticsOf(p *radio.Port, reset bool) (statistics PortStatistics, attached bool) {
+func (m *Model) StatisticsOf(p *radio.Port, reset bool) (statistics PortStatistics) {
 	if p.Slot >= len(m.stations) || m.stations[p.Slot].port != p {
-		return PortStatistics{}, false
+		return statistics
 	}
 	s := m.stations[p.Slot]
-	statistics = PortStatistics{Slots: s.slots}
+	statistics.Slots = s.slots
 	for class := range s.classes {
 		statistics.QueueDepth[class] = s.classes[class].count
 	}
@@ -346,5 +346,5 @@ func (m *Model) StatisticsOf(p *radio.Port, reset bool) (statistics PortStatisti
 		s.slots.WorstLateness = 0
 		statistics.Slots.MissedIn = s.missedIn.Take()
 	}
-	return statistics, true
+	return statistics
 }

@@ -82,7 +82,7 @@ func (r *Radios) rate(p *radio.Port) float64 { return r.Of(p.NEM).RateBitsPerSec
 // countSlots adds what only a TDMA model counts of a port. With reset, worst values start again.
 func (c *PortCounters) countSlots(m radio.Model, p *radio.Port, reset bool) {
 	if slots, ok := m.(*tdma.Model); ok {
-		statistics, _ := slots.StatisticsOf(p, reset)
+		statistics := slots.StatisticsOf(p, reset)
 		c.Slots, c.Classes = statistics.Slots, statistics.QueueDepth[:]
 	}
 }

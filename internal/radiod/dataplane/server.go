@@ -357,28 +357,24 @@ func (r *requests) Detach(id PortID, last *PortCounters) (err error) {
 	return err
 }
 
-// answer answers with what a method of the Plane returns.
-func answer[A any](with *A) func(A, error) error {
-	return func(a A, err error) error {
-		*with = a
-		return err
-	}
+func (r *requests) Counters(id PortID, c *radio.Counters) (err error) {
+	*c, err = r.local().Counters(id)
+	return err
 }
 
-func (r *requests) Counters(id PortID, c *radio.Counters) error {
-	return answer(c)(r.local().Counters(id))
+func (r *requests) Snapshot(a SnapshotRequest, s **Snapshot) (err error) {
+	*s, err = r.local().Snapshot(a.Network, a.Reset)
+	return err
 }
 
-func (r *requests) Snapshot(a SnapshotRequest, s **Snapshot) error {
-	return answer(s)(r.local().Snapshot(a.Network, a.Reset))
+func (r *requests) Links(a LinksRequest, links *[][]phy.LinkStatistics) (err error) {
+	*links, err = r.local().Links(a.Network, a.Receivers)
+	return err
 }
 
-func (r *requests) Links(a LinksRequest, links *[][]phy.LinkStatistics) error {
-	return answer(links)(r.local().Links(a.Network, a.Receivers))
-}
-
-func (r *requests) LateIntervals(_ None, all *[][]radio.Interval) error {
-	return answer(all)(r.local().LateIntervals())
+func (r *requests) LateIntervals(_ None, all *[][]radio.Interval) (err error) {
+	*all, err = r.local().LateIntervals()
+	return err
 }
 
 func (r *requests) ForgetLateIntervals(None, *None) error { return r.local().ForgetLateIntervals() }
@@ -392,8 +388,9 @@ func (r *requests) SetHosts(all map[string]peers.Address, _ *None) error {
 	return r.local().SetHosts(r.allHosts())
 }
 
-func (r *requests) Hosts(reset bool, states *HostStates) error {
-	return answer(states)(r.local().Hosts(reset))
+func (r *requests) Hosts(reset bool, states *HostStates) (err error) {
+	*states, err = r.local().Hosts(reset)
+	return err
 }
 
 func (r *requests) SetRelay(a RelayRequest, _ *None) error {
