@@ -53,10 +53,3 @@ func (s *Sampler) capturesCompleted(r *runLog) bool {
 	r.capturesCompleted = true
 	return false
 }
-
-func (s *Sampler) forgetCaptures(uid string) error {
-	if s.Captures == nil {
-		return nil
-	}
-	return s.Captures.Forget(uid)
-}

@@ -12,7 +12,6 @@ import (
 	"maps"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -411,7 +410,11 @@ func (s *Sampler) forget(uid string, r *runLog) {
 	s.mu.Lock()
 	delete(s.runs, uid)
 	s.mu.Unlock()
-	if err := errors.Join(r.spool.remove(), s.forgetCaptures(uid)); err != nil {
-		s.Log.Warn("remove a spool", "run", strings.TrimSpace(uid), "error", err)
+	err := r.spool.remove()
+	if s.Captures != nil {
+		err = errors.Join(err, s.Captures.Forget(uid))
+	}
+	if err != nil {
+		s.Log.Warn("remove a spool", "run", uid, "error", err)
 	}
 }
