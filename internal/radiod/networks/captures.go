@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"math"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -35,11 +32,6 @@ func (n *network) captureError() (first error) {
 		}
 	}
 	return first
-}
-
-// hasBegun reports whether T0 of a run has passed.
-func hasBegun(t0 *metav1.MicroTime) bool {
-	return t0 != nil && t0.UnixNano() <= clock.Realtime()
 }
 
 // setAllCaptures sets the captures of all of a network's attachments; the lock is held. It returns one error for all, which

@@ -29,11 +29,12 @@ func (n *network) updateEnvironment() error {
 			return err
 		}
 	}
+	needsPathloss := !spec.CommEffects && spec.Waveform.PHY().PathlossFrom() == v1alpha1.PathlossScenario
 	switch {
 	case spec.CommEffects && compiled == nil:
 		n.stopPreparer()
 		return errNoEffects
-	case !spec.CommEffects && needsScenario(spec) && (compiled == nil || !compiled.HasPathloss()):
+	case needsPathloss && (compiled == nil || !compiled.HasPathloss()):
 		n.stopPreparer()
 		return refusal.Of(errNoPathloss)
 	}
@@ -52,11 +53,6 @@ func (n *network) updateEnvironment() error {
 	}
 	n.preparer = p
 	return nil
-}
-
-// needsScenario reports whether a network's pathloss is that of a scenario.
-func needsScenario(spec *v1alpha1.RadioNetworkSpec) bool {
-	return spec.Waveform.PHY().PathlossFrom() == v1alpha1.PathlossScenario
 }
 
 // beginPreparation hands the network's environment to the data plane, unless it has it; the lock is held.

@@ -3,6 +3,7 @@ package networks
 import (
 	"fmt"
 
+	"vignette.dev/vignette/internal/clock"
 	"vignette.dev/vignette/internal/radio"
 	"vignette.dev/vignette/internal/radiod/capture"
 	"vignette.dev/vignette/internal/radiod/dataplane"
@@ -40,7 +41,7 @@ func (n *network) noteCaptures(a *attachment, err error) {
 		return
 	}
 	n.message = err.Error()
-	if !n.networks.restoring && !hasBegun(n.object.Spec.T0) {
+	if t0 := n.object.Spec.T0; !n.networks.restoring && (t0 == nil || t0.UnixNano() > clock.Realtime()) {
 		a.captureError = refusal.Of(err)
 	}
 }

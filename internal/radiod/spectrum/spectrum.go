@@ -40,7 +40,9 @@ func Neighbours(of *v1alpha1.RadioNetwork, all iter.Seq[*v1alpha1.RadioNetwork])
 	for n := range all {
 		if n.Spec.Experiment.UID == of.Spec.Experiment.UID && n.Spec.Spectrum == of.Spec.Spectrum {
 			group = append(group, n)
-			highest = max(highest, highestNEM(&n.Spec))
+			for i := range n.Spec.Members {
+				highest = max(highest, int(n.Spec.Members[i].NEM))
+			}
 		}
 	}
 	slices.SortFunc(group, func(a, b *v1alpha1.RadioNetwork) int { return cmp.Compare(a.Spec.Network, b.Spec.Network) })
@@ -51,11 +53,4 @@ func Neighbours(of *v1alpha1.RadioNetwork, all iter.Seq[*v1alpha1.RadioNetwork])
 		}
 	}
 	return neighbours
-}
-
-func highestNEM(spec *v1alpha1.RadioNetworkSpec) (highest int) {
-	for i := range spec.Members {
-		highest = max(highest, int(spec.Members[i].NEM))
-	}
-	return highest
 }

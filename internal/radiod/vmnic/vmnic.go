@@ -72,15 +72,12 @@ func redirect(from, to int) error {
 	if err := netlink.QdiscAdd(ingress); err != nil && !errors.Is(err, unix.EEXIST) {
 		return fmt.Errorf("interface number %d: clsact (kernel option CONFIG_NET_SCH_INGRESS): %w", from, err)
 	}
-	filter := &netlink.BpfFilter{FilterAttrs: attributesOf(from), Fd: program, Name: wireName, DirectAction: true}
+	filter := &netlink.BpfFilter{FilterAttrs: netlink.FilterAttrs{LinkIndex: from, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1},
+		Fd: program, Name: wireName, DirectAction: true}
 	if err := netlink.FilterReplace(filter); err != nil {
 		return fmt.Errorf("interface number %d: filter (kernel option CONFIG_NET_CLS_BPF): %w", from, err)
 	}
 	return nil
-}
-
-func attributesOf(index int) netlink.FilterAttrs {
-	return netlink.FilterAttrs{LinkIndex: index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Protocol: unix.ETH_P_ALL, Priority: 1}
 }
 
 // Check returns an error unless an interface with that name, index and wire is in the calling thread's
