@@ -237,6 +237,16 @@ def test_requests_of_repeats_have_the_mean_of_their_means(tmp_path):
     assert together["confidence"]["receiptPercent"]["low"] < 60 < together["confidence"]["receiptPercent"]["high"]
 
 
+def test_intervals_of_mean_times_are_bounded_at_0(tmp_path):
+    same = {"networks": [link("5ms")]}
+    runs = [run(tmp_path, f"r{seed}", delay, seed, spec=same).write() for seed, delay in ((1, 5), (2, 500))]
+    confidence = compare(runs).results["groups"][0]["conditions"][0]["confidence"]["meanSeconds"]
+    assert confidence["low"] == 0 < confidence["high"]
+    slower = [SimpleNamespace(results={"groups": [{"name": "all", "requests": requests(900, mean)}]}) for mean in (0.2, 4.0)]
+    found = asked.of("all", slower)["confidence"]["meanSeconds"]
+    assert found["low"] == 0 < found["high"]
+
+
 def test_receipts_of_two_repeats_have_the_interval_of_the_command_line():
     runs = [SimpleNamespace(results={"groups": [{"name": "all", "requests": requests(n)}]}) for n in (900, 900)]
     found = asked.of("all", runs)["confidence"]["receiptPercent"]
@@ -244,9 +254,9 @@ def test_receipts_of_two_repeats_have_the_interval_of_the_command_line():
     assert (found["low"], found["high"]) == (pytest.approx(88.6075588), pytest.approx(91.2390775))
 
 
-def requests(receipts: int) -> dict:
+def requests(receipts: int, mean: float = 0.2) -> dict:
     counts = {"triggered": 1000, "sent": 1000, "receipts": receipts, "outstanding": 0, "retransmissions": 0}
-    return counts | {"failed": None, "responseSeconds": {"min": 0.1, "mean": 0.2, "max": 0.3}}
+    return counts | {"failed": None, "responseSeconds": {"min": 0.1, "mean": mean, "max": 10 * mean}}
 
 
 def platoons(directory, uid: str, slower: float) -> Lab:

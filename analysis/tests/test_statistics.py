@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from vignette_analysis.figures.deliveries import Delay
 from vignette_analysis.figures.statistics import mean_interval, median_interval, resampled_medians, stream, wilson_interval
 
 
@@ -130,6 +131,15 @@ def test_the_interval_of_a_mean_inverts_halls_transformation():
     for limit, quantile in zip(mean_interval(values), (stats.t.ppf(0.975, 9), stats.t.ppf(0.025, 9)), strict=True):
         t = (values.mean() - limit) / error
         assert t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6 == pytest.approx(quantile, rel=1e-9)
+
+
+def test_the_interval_of_a_mean_delay_is_bounded_at_0_unless_a_clock_made_delays_negative():
+    few_are_slow = np.array([2_000_000] * 11 + [522_000_000])
+    low, high = mean_interval(few_are_slow)
+    assert low < 0
+    assert Delay.of(few_are_slow, stream("x")).mean_interval == (0.0, high / 1e9)
+    shifted = few_are_slow - 3_000_000
+    assert Delay.of(shifted, stream("x")).mean_interval == tuple(limit / 1e9 for limit in mean_interval(shifted))
 
 
 def test_the_interval_of_the_mean_of_equal_values_is_that_value():

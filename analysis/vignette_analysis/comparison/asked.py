@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..figures.statistics import repeats_interval
+from ..figures.statistics import from_zero, repeats_interval
 from .effects import Share
 from .loading import Loaded
 
@@ -28,7 +28,8 @@ def of(name: str, runs: list[Loaded]) -> dict | None:
         if times
         else None
     )
-    mean = repeats_interval([t["mean"] for t in times])
+    means = [t["mean"] for t in times]
+    mean = from_zero(repeats_interval(means), means)
     confidence = {"receiptPercent": _interval(_share_interval(found)), "meanSeconds": _interval(mean)}
     return counts | {"receiptPercent": share, "failed": failed or None, "responseSeconds": response, "confidence": confidence}
 

@@ -14,7 +14,7 @@ from ..data.gaps import Gaps, listed
 from ..data.run import RunError
 from ..figures.analysis import Analysis
 from ..figures.deliveries import KINDS, quantiles
-from ..figures.statistics import LEVEL
+from ..figures.statistics import LEVEL, from_zero
 from ..figures.verdict import reasons
 from . import asked, effects, labels, reproduction
 from .effects import Sample, Share
@@ -339,8 +339,13 @@ def _confidence(delays: Sample, losses: Share) -> dict:
     return {
         "deliveredPercent": {"low": 100 - missing["high"], "high": 100 - missing["low"]},
         "medianSeconds": _limits(effects.median(delays)) if delays.count else None,
-        "meanSeconds": _limits(effects.mean(delays)) if delays.count else None,
+        "meanSeconds": _from_zero(_limits(effects.mean(delays)), delays) if delays.count else None,
     }
+
+
+def _from_zero(limits: dict | None, delays: Sample) -> dict | None:
+    found = from_zero(limits and (limits["low"], limits["high"]), delays.values)
+    return found and {"low": found[0], "high": found[1]}
 
 
 def _limits(interval: effects.Interval) -> dict | None:

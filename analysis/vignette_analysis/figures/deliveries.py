@@ -29,9 +29,8 @@ class Delay:
     @classmethod
     def of(cls, ordered: np.ndarray, random: np.random.Generator) -> "Delay":
         """Of nanoseconds in ascending order, with random numbers for the bootstrap."""
-        return cls(
-            quantiles(ordered), *(_seconds(found) for found in (statistics.median_interval(ordered, random), statistics.mean_interval(ordered)))
-        )
+        of_mean = statistics.from_zero(statistics.mean_interval(ordered), ordered)
+        return cls(quantiles(ordered), _seconds(statistics.median_interval(ordered, random)), _seconds(of_mean))
 
 
 @dataclass

@@ -63,6 +63,11 @@ def mean_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float,
     return mean - error * _skewed(t, skewness), mean - error * _skewed(-t, skewness)
 
 
+def from_zero(interval: tuple[float, float] | None, values: Sequence[float]) -> tuple[float, float] | None:
+    """The part of an interval of durations that is not below 0. All of it where a value is negative, as clocks that differ make some."""
+    return interval if interval is None or np.min(values) < 0 else (max(interval[0], 0.0), interval[1])
+
+
 def repeats_interval(values: Sequence[float], level: float = LEVEL) -> tuple[float, float] | None:
     """Student's t interval of the mean of independent repeats, such as the means of runs; None of fewer than two."""
     n = len(values)
