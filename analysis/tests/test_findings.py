@@ -192,6 +192,71 @@ def test_a_broker_that_ends_by_itself_while_clients_need_it_is_named(lab, lived,
     assert found == ({"app hq/broker ended": reason} if named else {})
 
 
+def joining(lab: Lab, sent: int, kept: int = 0) -> dict:
+    """A subscriber on c, which starts at 30.5 s, gets the first messages of before its start and all of after it; one on b gets all but one."""
+    lab.node("a", BFT).node("b", PICTURE).node("c", {"name": "late", "topics": ["#"]}, PICTURE)
+    at = {0: [("a", "bft"), ("b", "picture"), ("c", "picture")], 30.5: [("c", "late")], 40: [("b", "picture")]}
+    lab.plan["armed"] = [
+        {"id": f"{i}", "atNanoseconds": round(s * 1e9), "verb": "start", "targets": [{"node": node, "app": app} for node, app in apps]}
+        for i, (s, apps) in enumerate(at.items())
+    ]
+    for m in range(sent):
+        before = m < 4
+        lab.event("a/bft", "sent", 20.0 + m if before else 31.0 + m / 10, f"{m}", "/a/bft")
+        if m:
+            lab.event("b/picture", "received", 45.0, f"{m}", "/a/bft")
+        lab.event("c/picture", "received", 45.0, f"{m}", "/a/bft")
+        if not before or m < kept:
+            lab.event("c/late", "received", 45.0, f"{m}", "/a/bft")
+    return analyse(lab.write()).results
+
+
+JOINED = "messages sent before it started on c at T0+30.5s"
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [
+        (0, f"4 of 4 lost deliveries to it were of {JOINED}"),
+        (1, f"3 of 3 lost deliveries to it were of {JOINED}; so was 1 that it received: delays count from the publication"),
+        (4, f"4 deliveries to it were of {JOINED}: delays count from the publication"),
+    ],
+)
+def test_a_subscriber_that_joined_late_says_what_it_missed_and_what_was_kept_for_it(lab, kept, said):
+    results = joining(lab, sent=40, kept=kept)
+    assert warnings(results) == {"app late joined late": said}
+    assert not any("joined late" in note["what"] for note in results.get("notes") or [])
+
+
+def test_what_a_late_subscriber_missed_is_a_note_where_it_is_less_than_a_tenth(lab):
+    results = joining(lab, sent=41)
+    assert warnings(results) == {}
+    assert [note["node"] for note in results["notes"] if note["what"] == "app late joined late"] == ["c"]
+
+
+def test_an_app_that_joined_late_on_several_nodes_is_named_once(lab):
+    lab.node("a", BFT).node("b", PICTURE).node("c", PICTURE)
+    targets = [(1, "b"), (2, "c")]
+    lab.plan["armed"] = [
+        {"id": node, "atNanoseconds": at * 10**9, "verb": "start", "targets": [{"node": node, "app": "picture"}]} for at, node in targets
+    ]
+    lab.event("a/bft", "sent", 0.5, "1", "/a/bft").event("a/bft", "sent", 3.0, "2", "/a/bft")
+    for node in ("b", "c"):
+        lab.event(f"{node}/picture", "received", 3.1, "2", "/a/bft")
+    reason = "2 of 2 lost deliveries to it were of messages sent before it started on b, c from T0+1s to T0+2s"
+    assert warnings(analyse(lab.write()).results) == {"app picture joined late": reason}
+
+
+def test_nobody_joins_late_whose_app_starts_before_the_first_message(lab):
+    lab.node("a", BFT).node("b", PICTURE)
+    lab.plan["armed"] = [
+        {"id": "1", "atNanoseconds": 10**9, "verb": "start", "targets": [{"node": n, "app": a}]} for n, a in (("a", "bft"), ("b", "picture"))
+    ]
+    lab.event("a/bft", "sent", 1.0, "1", "/a/bft").event("a/bft", "sent", 2.0, "2", "/a/bft").event("b/picture", "received", 2.1, "2", "/a/bft")
+    results = analyse(lab.write()).results
+    assert results["messages"]["lost"] == 1 and not any("joined late" in e["what"] for e in [*(results["notes"] or []), *results.get("warnings", [])])
+
+
 def test_gaps_of_one_cause_are_one_line_that_names_up_to_ten_nodes():
     gaps = Gaps()
     for n in range(12):

@@ -125,6 +125,17 @@ class Run:
         return None if ts is None or self.t0 is None else (ts - self.t0) / 1e9
 
     @cached_property
+    def first_starts(self) -> dict[tuple[str, str], int]:
+        """When each app of a node is to start first, by node and app, in nanoseconds after T0."""
+        found: dict[tuple[str, str], int] = {}
+        for action in self.plan.get("armed") or []:
+            if action.get("verb") == "start":
+                for target in action["targets"]:
+                    key = target["node"], target["app"]
+                    found[key] = min(found.get(key, action["atNanoseconds"]), action["atNanoseconds"])
+        return found
+
+    @cached_property
     def nodes(self) -> list[dict]:
         """The planned nodes."""
         return self.plan.get("nodes") or []

@@ -97,6 +97,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     matching = messages.match(run, logs.events, gaps)
     findings.useless(logs.unusable, gaps)
     findings.uncounted(matching, gaps)
+    findings.joined_late(run, matching, gaps)
     findings.silent(run, matching, logs, gaps)
     asked = requests.match(run, logs.requests, matching, gaps)
     reported = logs.reported

@@ -40,6 +40,43 @@ def uncounted(matching: Matching, gaps: Gaps) -> None:
         gaps.warn("messages have no topic", f"{reason}; want the field topic in the sender's log")
 
 
+def joined_late(run: Run, matching: Matching, gaps: Gaps) -> None:
+    """Name apps to which messages were due from before their first start: they get none of these, or what a broker kept."""
+    starts = {key: run.t0 + at for key, at in run.first_starts.items() if at > 0} if run.t0 is not None else {}
+    apps = {app for _, app in starts}
+    rows = [(i.number, i.app, i.node, starts.get((i.node, i.app))) for i in run.instances if i.app in apps]
+    due = pl.DataFrame(rows, schema={"subscriber": pl.UInt32, "app": pl.String, "node": pl.String, "start": pl.Int64}, orient="row")
+    before, lost = pl.col("sent") < pl.col("start"), pl.col("received").is_null()
+    found = (
+        matching.deliveries.lazy()
+        .join(due.lazy(), on="subscriber")
+        .group_by("app")
+        .agg(
+            due=pl.len(),
+            lost=lost.sum(),
+            missed=(before & lost).sum(),
+            kept=(before & ~lost).sum(),
+            nodes=pl.col("node").filter(before).unique().sort(),
+            first=pl.col("start").filter(before).min(),
+            last=pl.col("start").filter(before).max(),
+        )
+        .collect()
+    )
+    for row in found.filter(pl.col("nodes").list.len() > 0).sort("app").iter_rows(named=True):
+        tell = gaps.warn if row["missed"] + row["kept"] >= MANY * row["due"] else gaps.note
+        tell(f"app {row['app']} joined late", _joined_late(run, row), row["nodes"][0] if len(row["nodes"]) == 1 else "")
+
+
+def _joined_late(run: Run, row: dict) -> str:
+    first, last = (f"T0+{run.since_t0(row[name]):g}s" for name in ("first", "last"))
+    when = f"at {first}" if first == last else f"from {first} to {last}"
+    of = f"to it were of messages sent before it started on {listed(row['nodes'])} {when}"
+    if not row["missed"]:
+        return f"{row['kept']} deliveries {of}: delays count from the publication"
+    kept = f"; so {'was' if row['kept'] == 1 else 'were'} {row['kept']} that it received: delays count from the publication" if row["kept"] else ""
+    return f"{row['missed']} of {row['lost']} lost deliveries {of}{kept}"
+
+
 def silent(run: Run, matching: Matching, logs: Logs, gaps: Gaps) -> None:
     """Name clients that never connected, publishers that never published, and subscribers that never received anything."""
     unusable = {log.path for log in logs.unusable}
