@@ -52,8 +52,8 @@ func Dial(setup link.Setup) (link.Sender, error) {
 }
 
 // Carry implements link.Sender. CoAP does not notice when the far proxy stops after its acknowledgement. Nor does it notice a response
-// that was given up while the link was cut. So an attempt ends after a time without a next block.
-// The time grows with each attempt, as the service may only be slow.
+// that was given up while the link was cut. So an attempt ends after a time without a next block. That time begins with the first block, as
+// other requests may hold it up (NSTART). It grows with each attempt, as the service may only be slow.
 func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time)) ([]byte, error) {
 	id := pathOf(frame)
 	attempt := s.next(ctx, id)
@@ -61,6 +61,7 @@ func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time
 	bounded, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silent := time.AfterFunc(limit, func() { cancel(context.DeadlineExceeded) })
+	silent.Stop() // until the frame is handed over
 	defer silent.Stop()
 	response, _, err := s.peer.Do(bounded, s.to, request.Request{Path: id, Body: frame, ContentType: contentType},
 		request.Events{Sent: sent, Progress: func() { silent.Reset(limit) }})

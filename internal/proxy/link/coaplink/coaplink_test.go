@@ -50,7 +50,37 @@ func TestTheNextFrameWaitsForTheAcknowledgementOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// slowPeer answers a request in blocks, with a pause before each.
+func TestARequestThatWaitsForItsTurnIsNotGivenUpAsSilent(t *testing.T) {
+	t.Parallel()
+	far, err := net.ListenPacket("udp", "127.0.0.1:0") // it never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	config := proxyconfig.Config{Near: &proxyconfig.Near{Peer: far.LocalAddr().String()}, CoAP: proxyconfig.CoAP{ACKTimeoutSeconds: 60},
+		Retry: proxyconfig.Retry{SilenceSeconds: 0.2}}.WithDefaults()
+	near, err := Dial(link.Setup{Config: config, Warn: func(text string) { t.Log(text) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer near.Close()
+	const frames = 4
+	handedOver := make(chan bool, frames)
+	for i := range byte(frames) {
+		go func() {
+			sent := false
+			_, _ = near.Carry(t.Context(), []byte{0, i, i, i, i}, func(time.Time) { sent = true })
+			handedOver <- sent
+		}()
+	}
+	for range frames {
+		if !<-handedOver {
+			t.Error("an attempt ended before its frame was handed over; want the silence to count from then on")
+		}
+	}
+}
+
+// slowPeer answers a request in blocks, with a pause after each.
 type slowPeer struct {
 	request.Peer
 	blocks int
@@ -59,9 +89,9 @@ type slowPeer struct {
 
 func (p slowPeer) Do(ctx context.Context, _ string, _ request.Request, e request.Events) (request.Response, time.Time, error) {
 	for range p.blocks {
+		e.Progress()
 		select {
 		case <-time.After(p.pause):
-			e.Progress()
 		case <-ctx.Done():
 			return request.Response{}, time.Time{}, request.ContextFailure(ctx)
 		}
