@@ -77,6 +77,30 @@ func TestARequestThatWaitedForTheLinkIsLoggedAsSentFirst(t *testing.T) {
 	}
 }
 
+func TestARetransmissionByCoAPIsLogged(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, proxyconfig.ProtocolCoAP, func(near, _ *proxyconfig.Config) {
+		near.CoAP.ACKTimeoutSeconds, near.Retry.SilenceSeconds = 0.1, 30 // so that only CoAP repeats the request
+	}).start()
+	p.link.set(true)
+	service, done := newCounter(t), make(chan error, 1)
+	go func() {
+		_, _, err := post(p.client(), service.URL, "x")
+		done <- err
+	}()
+	eventually(t, "a retransmission", func() bool { return strings.Contains(p.log.String(), `"retransmitted"`) })
+	p.link.set(false)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the receipt", func() bool { return strings.Contains(p.log.String(), `"receipt"`) })
+	for _, by := range p.records() {
+		if !regexp.MustCompile(`^triggered sent( retransmitted)+ receipt$`).MatchString(by["a/near"]) {
+			t.Errorf("%v; want sent, its retransmissions, and the receipt", by)
+		}
+	}
+}
+
 // metric returns a sample of what a proxy offers for Prometheus.
 func metric(t *testing.T, port int, name string) float64 {
 	t.Helper()

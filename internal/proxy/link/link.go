@@ -17,8 +17,9 @@ import (
 
 // Sender is the near proxy's end.
 type Sender interface {
-	// Carry hands a frame over, and waits for the answer of the far proxy's Handler. sent is called once the whole frame was handed over, with
-	// the time before its first byte. The error is a *request.Failure. ctx is the request's, over all attempts.
+	// Carry hands a frame over, and waits for the answer of the far proxy's Handler. sent is called when the frame was handed over, with the
+	// time before its first byte, and at each repetition that the protocol tells of. The error is a *request.Failure. ctx is the request's,
+	// over all attempts.
 	Carry(ctx context.Context, frame []byte, sent func(at time.Time)) (answer []byte, err error)
 	Close()
 }

@@ -64,7 +64,7 @@ func (s *sender) Carry(ctx context.Context, frame []byte, sent func(at time.Time
 	silent.Stop() // until the frame is handed over
 	defer silent.Stop()
 	response, _, err := s.peer.Do(bounded, s.to, request.Request{Path: id, Body: frame, ContentType: contentType},
-		request.Events{Sent: sent, Progress: func() { silent.Reset(limit) }})
+		request.Events{Sent: sent, Retransmitted: sent, Progress: func() { silent.Reset(limit) }})
 	if err != nil {
 		return nil, link.Failure(err)
 	}
