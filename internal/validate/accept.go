@@ -65,7 +65,7 @@ func (d *document) unacceptedExperiment(known surroundings) []Finding {
 		return slices.ContainsFunc(list, func(o *field.Error) bool { return o.Error() == e.Error() })
 	}
 	byOthers := slices.DeleteFunc(found, func(e *field.Error) bool { return has(own, e) })
-	findings := d.refuse(byOthers, "the experiment would wait until it is mended ("+v1alpha1.ConditionAccepted+"=False)")
+	findings := d.refuse(byOthers, "the experiment would wait with "+v1alpha1.ConditionAccepted+"=False until it is mended")
 	return append(findings, d.refuse(own, "the operator would not accept the experiment")...)
 }
 
@@ -80,9 +80,14 @@ func (d *document) doubts(e *v1alpha1.Experiment, known surroundings, scenario *
 
 func (d *document) refuse(problems field.ErrorList, consequence string) (findings []Finding) {
 	for _, problem := range problems {
-		findings = append(findings, d.finding(problem.Field, fmt.Sprintf("%s: the cluster takes this, but %s", describe(problem), consequence)))
+		findings = append(findings, d.finding(problem.Field, butTaken(describe(problem), consequence)))
 	}
 	return findings
+}
+
+// butTaken is what is wrong with an object that the cluster takes, and what follows. It is no part of the remedy before it.
+func butTaken(problem, consequence string) string {
+	return fmt.Sprintf("%s (the cluster takes this, but %s)", problem, consequence)
 }
 
 // problems returns those that the operator finds when it expands an experiment.

@@ -93,7 +93,7 @@ spec:
 		"a limit below one byte":        {"captureLimit: 1Gi", "captureLimit: 256m", "spec.collect.captureLimit", 24, "must be whole bytes"},
 		"a limit of nothing":            {"captureLimit: 1Gi", "captureLimit: 0", "spec.collect.captureLimit", 24, "above zero"},
 		"a Capture for 0s":              {"  filter: udp port 698", "  duration: 0s", "spec.duration", 37, "must be above zero, such as 5m, or be left out"},
-		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, "nothing would be captured"},
+		"a filter of a Capture":         {"  filter: udp port 698", "  filter: udp prot 698", "spec.filter", 37, " (the cluster takes this, but nothing would be captured)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			findings := judgeText(t, strings.Replace(text, c.old, c.with, 1))

@@ -52,7 +52,7 @@ func TestAScenarioIsCompiledFromTheConfigMapBesideIt(t *testing.T) {
 	}{
 		"sound":                  {"", "", "warning: spec: platforms are numbered in the order of the tracks (tracks.named says other numbers): hq is 1, veh is 2", false},
 		"the ConfigMap":          {"", "", "ConfigMap of v1 is not an object of vignette: only what the other objects take from it is checked", false},
-		"a slip in a row":        {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4: the cluster takes this", true},
+		"a slip in a row":        {"58.3,7.9", "58,3,7.9", "spec: patrol/rows.csv:4: the row has 5 columns: want 4 (the cluster takes this, but the scenario would not be compiled)", true},
 		"no such key":            {"key: rows.csv", "key: rows.gpx", "spec: patrol/rows.gpx: the ConfigMap has no such key", true},
 		"packed by nobody":       {"rows.csv", "rows.csv.gz", "its name ends in .gz, but it is not packed by gzip", true},
 		"a platform too many":    {`platform: "2"`, `platform: "3"`, "scenario patrol has the platforms 1-2, and not 3, which is to carry node veh", true},

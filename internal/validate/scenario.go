@@ -211,7 +211,7 @@ func (d *document) uncompiled(ctx context.Context, err error) Finding {
 	if ctx.Err() != nil {
 		return d.warning("spec", fmt.Sprintf("compiling these scenarios takes more than %s: this one was not tried to the end", compilationTimeout))
 	}
-	return d.finding("spec", err.Error()+": the cluster takes this, but the scenario would not be compiled")
+	return d.finding("spec", butTaken(err.Error(), "the scenario would not be compiled"))
 }
 
 // generatedScenario returns a generated scenario, from its spec alone.
