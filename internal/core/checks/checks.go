@@ -57,6 +57,7 @@ var ofSpec = []check{
 var ofReferences = []check{
 	{ReasonPayloadTooLarge, func(s *Subject) field.ErrorList { return render.CheckPayloads(s.Input) }},
 	{ReasonScriptInvalid, func(s *Subject) field.ErrorList { return render.CheckScripts(s.Input) }},
+	{ReasonInvalid, func(s *Subject) field.ErrorList { return render.CheckVia(s.Input) }},
 	{ReasonBaseMismatch, func(s *Subject) field.ErrorList { return render.CheckBase(&s.Experiment.Spec, s.Waveforms) }},
 	{ReasonRadioMismatch, func(s *Subject) field.ErrorList {
 		return render.CheckRadioModels(&s.Experiment.Spec, s.Topology, s.Waveforms, s.Scenario)

@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/messagingconfig"
 	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps/messaging"
 	"vignette.dev/vignette/operators/apps/proxy"
 )
@@ -26,13 +27,14 @@ func exchanging(t *testing.T, edits ...string) (Input, field.ErrorList) {
 			m.Timeout = "60s"
 		}
 	}
+	e.Spec.Drain = v1alpha1.Drain{Max: "30s", QuietFor: "20s"}
 	expanded, errs := topology.Expand(&e.Spec)
 	if len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
 	in := Input{Experiment: e, Topology: expanded, Options: quickstart(t).Options}
 	errs = append(expanded.CheckReferences(&e.Spec), CheckMessaging(&e.Spec, expanded)...)
-	return in, append(errs, CheckScripts(in)...)
+	return in, append(append(errs, CheckScripts(in)...), CheckVia(in)...)
 }
 
 func TestConfigurationsOfRequestsMatchTheirGoldenFiles(t *testing.T) {
@@ -115,6 +117,35 @@ func TestAScriptTooLargeForItsNodeIsNamed(t *testing.T) {
 	errs = append(errs, CheckSize(Pods(in), &in.Experiment.Spec)...)
 	if len(errs) != 1 || errs[0].Field != "spec.apps[0].messaging.messages" || !strings.Contains(errs[0].Error(), "split the script over several apps") {
 		t.Errorf("errors %v; want one of spec.apps[0].messaging.messages", errs)
+	}
+}
+
+func TestOnlyNodesThatSendNeedOneProxy(t *testing.T) {
+	const push = "push: {to: hq, period: 1s"
+	for name, c := range map[string]struct{ messaging, want string }{
+		"the sender has its own":         {push + ", from: [veh]}", ""},
+		"a sender without":               {push + ", from: [veh, base]}", `spec.apps[0].messaging.via: Invalid value: "near": node base does not run app "near" itself and 3 others do (veh-1, veh-2, veh-3 …): name one, such as veh-1/near to carry the requests of all nodes, or run near on node base too`},
+		"all send":                       {push + "}", `node hq does not run app "near" itself`},
+		"a service that only answers":    {"reply: gps", ""},
+		"messages of those with one":     {"messages: [{at: 1s, from: veh-2, to: hq}]", ""},
+		"a message of another":           {"messages: [{at: 1s, from: veh-2, to: hq}, {at: 2s, from: base, to: hq}]", `node base does not run app "near" itself`},
+		"a table of those with one":      {"configMap: {name: tables, key: veh.csv}", ""},
+		"a table of another":             {"configMap: {name: tables, key: base.csv}", `node base does not run app "near" itself`},
+		"a table that is not known":      {"configMap: {name: other, key: base.csv}", ""},
+		"an unknown table via something": {"configMap: {name: other, key: base.csv}, via: rest", `app "rest" is no proxy`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if !strings.Contains(c.messaging, "via:") {
+				c.messaging += ", via: near"
+			}
+			in := inputOf(t, "[{name: rest, messaging: {transport: http, "+c.messaging+"}}, {name: near, proxy: {peer: far}}, {name: far, proxy: {}}]",
+				"[{name: hq, networks: [lan], apps: [rest, far]}, {name: base, networks: [lan], apps: [rest]}, {name: veh, count: 3, networks: [lan], apps: [rest, near]}]")
+			in.Scripts = map[v1alpha1.KeyReference]string{{Name: "tables", Key: "veh.csv"}: "at,from,to\n1s,veh-1,hq\n", {Name: "tables", Key: "base.csv"}: "at,from,to\n1s,base,hq\n"}
+			errs := CheckVia(in)
+			if text := fmt.Sprint(errs); (len(errs) == 0) != (c.want == "") || !strings.Contains(text, c.want) {
+				t.Errorf("errors %v; want %q", text, c.want)
+			}
+		})
 	}
 }
 

@@ -23,7 +23,7 @@ func requestWarnings(in Input) (warnings field.ErrorList) {
 		case app.Messaging != nil:
 			c := serviceReach{r, app, in.Topology.NodesRunning(app.Name), path.Child("messaging")}
 			warnings = append(warnings, c.messages(in)...)
-			warnings = append(warnings, c.proxied()...)
+			warnings = append(warnings, c.proxied(in)...)
 		case app.Proxy != nil && app.Proxy.Peer != "":
 			warnings = append(warnings, r.pair(app, path.Child("proxy"))...)
 		}
@@ -150,6 +150,49 @@ func (r *reachability) pair(app v1alpha1.App, path *field.Path) field.ErrorList 
 	return nil
 }
 
+// CheckVia finds services whose via is no near proxy, or not a certain one for a node that sends. The topology must be valid.
+func CheckVia(in Input) (errs field.ErrorList) {
+	r := newReachability(in)
+	for i, app := range in.Experiment.Spec.Apps {
+		if app.Messaging == nil || app.Messaging.Via == "" {
+			continue
+		}
+		c := serviceReach{r, app, in.Topology.NodesRunning(app.Name), field.NewPath("spec", "apps").Index(i).Child("messaging")}
+		if err := c.checkVia(in); err != nil {
+			errs = append(errs, field.Invalid(c.path.Child("via"), app.Messaging.Via, err.Error()))
+		}
+	}
+	return errs
+}
+
+func (c *serviceReach) checkVia(in Input) error {
+	via := c.app.Messaging.Via
+	if err := c.t.CheckNear(via); err != nil {
+		return err
+	}
+	for _, client := range c.clients(in) {
+		_, _, err := c.t.Proxy(client, via)
+		if err != nil && len(c.t.NodesRunning(via)) > 1 {
+			return fmt.Errorf("%w to carry the requests of all nodes, or run %s on node %s too", err, via, client.Name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clients are the nodes that send requests, as far as they are known.
+func (c *serviceReach) clients(in Input) (clients []topology.Node) {
+	sent := c.sent(in)
+	for _, host := range c.hosts {
+		if slices.ContainsFunc(sent, func(m sentMessage) bool { return m.from(member(host)) }) {
+			clients = append(clients, host)
+		}
+	}
+	return clients
+}
+
 // serviceReach is about the messages of one messaging service.
 type serviceReach struct {
 	*reachability
@@ -258,12 +301,12 @@ func (c *serviceReach) lost(from, to topology.Node) string {
 const defaultProxyDeadline = 5 * time.Minute
 
 // proxied warns of a client that does not reach its proxy, or does not wait for its answer.
-func (c *serviceReach) proxied() (warnings field.ErrorList) {
+func (c *serviceReach) proxied(in Input) (warnings field.ErrorList) {
 	m := c.app.Messaging
 	if m.Via == "" {
 		return nil
 	}
-	for _, client := range c.hosts {
+	for _, client := range c.clients(in) {
 		near, proxy, err := c.t.Proxy(client, m.Via)
 		if err != nil {
 			continue

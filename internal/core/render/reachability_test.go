@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -13,7 +14,7 @@ func TestRequestsThatCannotArriveHaveWarnings(t *testing.T) {
 		pairs   = "they have no network in common, and no routing domain or static route joins them"
 		oneWay  = ", routing: {protocol: static, routes: [{to: 198.18.2.0/24, via: a-1}]}"
 	)
-	patient := []string{"via: near,", "via: near, timeout: 11m,"}
+	patient := []string{"duration: 2m", "duration: 20m", "via: near,", "via: near, timeout: 11m,"}
 	with := func(edits ...string) []string { return append(patient, edits...) }
 	unrouted := func(edits ...string) []string { return with(append([]string{routing, ""}, edits...)...) }
 	for name, c := range map[string]struct {
@@ -34,7 +35,7 @@ func TestRequestsThatCannotArriveHaveWarnings(t *testing.T) {
 			[]string{`spec.apps[2].messaging.push.to: Invalid value: "b-2": node b-1 has no route to node b-2`}},
 		"a client that gives up first": {nil, []string{`spec.apps[2].messaging.timeout: Invalid value: "60s": proxy near has the deadline 10m0s: a client that gives up before`}},
 		"the pair's default deadline":  {[]string{", deadline: 10m", "", "via: near,", "via: near, timeout: 4m,"}, []string{"proxy near has the deadline 5m0s"}},
-		"a client without a way to its proxy": {unrouted("multicast: true, receipt: false, ", "", "apps: [chat, track]", "apps: [chat, track, report]", "networks: [red, lead], apps", "networks: [lead], apps", "via: near", "via: a-1/near"),
+		"a client without a way to its proxy": {unrouted("multicast: true, receipt: false, ", "", "apps: [chat, track]", "apps: [chat, track, report]", "networks: [red, lead], apps", "networks: [lead], apps", "via: near", "via: a-1/near", "from: [a-1]", "from: [a-2]"),
 			[]string{`spec.apps[2].messaging.via: Invalid value: "a-1/near": node a-2 has no route to node a-1`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -55,6 +56,22 @@ func TestRequestsThatCannotArriveHaveWarnings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestOnlyClientsNeedAWayToTheirProxy(t *testing.T) {
+	for from, want := range map[string]string{"client": "", "hq": `spec.apps[0].messaging.via: Invalid value: "near": node hq has no route to node p`} {
+		to := map[string]string{"client": "hq", "hq": "client"}[from]
+		in := companyOf(t, `
+metadata: {name: apart}
+spec:
+  networks: [{name: left, subnet: 198.18.1.0/24, link: {}}, {name: middle, subnet: 198.18.2.0/24, link: {}}, {name: right, subnet: 198.18.3.0/24, link: {}}]
+  apps: [{name: rest, messaging: {transport: http, via: near, timeout: 5m, push: {from: [`+from+`], to: `+to+`, period: 1s}}}, {name: near, proxy: {peer: far}}, {name: far, proxy: {}}]
+  nodes: [{name: client, networks: [left], apps: [rest]}, {name: p, networks: [left, middle], apps: [near]}, {name: q, networks: [middle, right], apps: [far]}, {name: hq, networks: [right], apps: [rest]}]`)
+		said := fmt.Sprint(requestWarnings(in))
+		if want == "" && said != "[]" || !strings.Contains(said, want) {
+			t.Errorf("from %s: it says %v; want %q", from, said, want)
+		}
 	}
 }
 

@@ -171,15 +171,6 @@ func (t references) checkApp(app v1alpha1.App, node Node, path *field.Path) (err
 	errs = append(errs, t.checkServers(app, node, path)...)
 	errs = append(errs, t.checkRabbitMQ(app, node, path)...)
 	errs = append(errs, t.checkProxy(app, node, path.Child("proxy"))...)
-	if m := app.Messaging; m != nil && m.Via != "" {
-		_, proxy, err := t.Proxy(node, m.Via)
-		if err == nil && proxy.Proxy.Peer == "" {
-			err = fmt.Errorf("app %q is the far proxy of its pair: name the near one, which has a peer", proxy.Name)
-		}
-		if err != nil {
-			errs = append(errs, field.Invalid(path.Child("messaging", "via"), m.Via, err.Error()))
-		}
-	}
 	if app.Mosquitto == nil {
 		return errs
 	}

@@ -19,13 +19,31 @@ func (t *Topology) Proxy(from Node, reference string) (Node, v1alpha1.App, error
 		return Node{}, app, err
 	}
 	if app.Proxy == nil {
-		return Node{}, app, fmt.Errorf("app %q is no proxy: name an app with proxy", app.Name)
+		return Node{}, app, noProxy(app)
 	}
 	on, err := chooseHost(from, reference, hosts)
 	if err == nil && len(on.Attachments) == 0 && on.Name != from.Name {
 		err = fmt.Errorf("node %s is on no network", on.Name)
 	}
 	return on, app, err
+}
+
+// CheckNear returns an error for a reference that names no near proxy, whoever refers to it.
+func (t *Topology) CheckNear(reference string) error {
+	app, _, err := t.hostsOf(reference)
+	switch {
+	case err != nil:
+		return err
+	case app.Proxy == nil:
+		return noProxy(app)
+	case app.Proxy.Peer == "":
+		return fmt.Errorf("app %q is the far proxy of its pair: name the near one, which has a peer", app.Name)
+	}
+	return nil
+}
+
+func noProxy(app v1alpha1.App) error {
+	return fmt.Errorf("app %q is no proxy: name an app with proxy", app.Name)
 }
 
 // FarProxy resolves a near proxy's peer, which must be on another node and have no peer of its own.
