@@ -28,6 +28,7 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, dutyCycleWarnings(spec, waveforms)...)
 	warnings = append(warnings, requestWarnings(in)...)
+	warnings = append(warnings, openRequestWarnings(in)...)
 	warnings = append(warnings, brokerWarnings(in)...)
 	warnings = append(warnings, bridgeWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
