@@ -266,6 +266,9 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 	}
 	switch {
 	case len(members) == 0 || len(errs) > 0:
+	case none(p.To) && slices.ContainsFunc(c.t.Nodes, func(n topology.Node) bool { return member(n).IsAddressed(p.To) }):
+		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("does not run app %s, and its requests are for nodes that do: run it there too, or name another node, a group or all. "+
+			"A server of your own needs a client of your own", c.app.Name)))
 	case none(p.To):
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s: use a node, a group or all", c.app.Name)))
 	case !slices.ContainsFunc(members, func(m apps.Member) bool { return pushes(p, m, members) }):

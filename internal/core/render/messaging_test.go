@@ -235,6 +235,7 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"a payload that is none":             {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", "want geojson, geojson-ids, nffi, nffi-long, nffi:N"},
 		"messages and a push":                {[]string{"encoding: cbor", "encoding: cbor\n      push: {to: all, period: 1s}"}, "spec.apps[0].messaging", "several of messages, configMap and push"},
 		"a push to nobody":                   {[]string{"push: {to: a,", "push: {to: c,"}, "spec.apps[1].messaging.push.to", "no node or group of this name runs app track"},
+		"a push to a node without the app":   {[]string{"push: {to: a,", "push: {to: b-2,"}, "spec.apps[1].messaging.push.to", `"b-2": does not run app track, and its requests are for nodes that do: run it there too, or name another node, a group or all. A server of your own needs a client of your own`},
 		"a push from nobody":                 {[]string{"from: [a-1]", "from: [a-2]"}, "spec.apps[2].messaging.push.from[0]", "no node or group of this name runs app report"},
 		"a period of nothing":                {[]string{"period: 20s", "period: 0s"}, "spec.apps[2].messaging.push.period", "must be 1ms or more"},
 		"a message from nobody":              {[]string{"from: b-2, to: all", "from: b-9, to: all"}, "spec.apps[0].messaging.messages[2]", "no node of this name runs app chat"},
