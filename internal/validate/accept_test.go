@@ -1,8 +1,10 @@
 package validate
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +103,26 @@ spec:
 				t.Errorf("findings:\n%s\nwant one in line %d about %s: …%s…", join(findings), c.line, c.path, c.message)
 			}
 		})
+	}
+}
+
+func TestAClientOfABrokerThatDoesNotSpeakItsProtocolIsToldWhatDoes(t *testing.T) {
+	text := `apiVersion: vignette.dev/v1alpha1
+kind: Experiment
+metadata: {name: sensors}
+spec:
+  duration: 1m
+  networks: [{name: wan, waveform: baseline, subnet: 198.18.0.0/24}]
+  apps:
+  - {name: b, mosquitto: {}}
+  - {name: p, publisher: {protocol: %s, to: b, period: 1s}}
+  nodes: [{name: hq, networks: [wan], apps: [b]}, {name: s, networks: [wan], apps: [p]}]
+`
+	for protocol, want := range map[string]string{"kafka": "app b does not speak kafka", "mqtt-sn": "app b does not speak mqtt-sn: want an app with mqttsnGateway", "xmpp": "app b does not speak xmpp: want an app with prosody"} {
+		findings := judgeText(t, fmt.Sprintf(text, protocol))
+		if !slices.ContainsFunc(findings, func(f Finding) bool { return f.Message == want }) {
+			t.Errorf("findings:\n%s\nwant one: %s", join(findings), want)
+		}
 	}
 }
 

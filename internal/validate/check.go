@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/crdrules"
+	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -127,12 +128,27 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 	}
 	for _, message := range splitProblems(describe(e) + d.wanted(e, path)) {
 		if m := messagePath.FindStringSubmatch(message); m != nil {
-			findings = append(findings, d.finding(m[1], m[2]+d.perhaps(m[2])))
+			findings = append(findings, d.finding(m[1], m[2]+brokersOf(m[2])+d.perhaps(m[2])))
 			continue
 		}
 		findings = append(findings, d.finding(path, message+d.numbersOf(path, message)))
 	}
 	return findings
+}
+
+var otherProtocol = regexp.MustCompile(`does not speak (\S+)$`)
+
+// brokersOf adds what speaks the protocol that an app does not. Nothing is added to other messages.
+func brokersOf(detail string) string {
+	m := otherProtocol.FindStringSubmatch(detail)
+	if m == nil {
+		return ""
+	}
+	brokers := trafficconfig.ProtocolOf(v1alpha1.Protocol(m[1])).Brokers
+	if len(brokers) == 0 { // another check refuses the protocol, or the broker
+		return ""
+	}
+	return ": want an app with " + strings.Join(brokers, " or ")
 }
 
 // otherCount matches the message about a range of another length than count.
