@@ -14,9 +14,9 @@ import (
 // softCodes of ICMP's type 3 come while routes change. The datagram or a copy of it may still arrive.
 var softCodes = []byte{0, 1, 4, 5, 11, 12}
 
-// heed fails the requests whose datagrams were refused, by what ICMP quotes of them. A short quote is that of all requests that wait, but
-// for one that is not sent yet.
-func (l *link) heed(unsent string) {
+// readRefusals fails the requests whose datagrams were refused, by what ICMP quotes of them. Several may begin with a short quote;
+// one that is not sent yet is none of them.
+func (l *link) readRefusals(unsent string) {
 	quote, extra := make([]byte, 2048), make([]byte, 512)
 	_ = quietio.Control(l.socket, func(fd int) error {
 		for {

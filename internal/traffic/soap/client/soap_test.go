@@ -547,7 +547,7 @@ func TestALateRefusalFailsItsOwnRequestOnly(t *testing.T) {
 	if _, failure := l.send([]byte("one"), ""); failure != nil {
 		t.Fatal(failure)
 	}
-	l.heed("")
+	l.readRefusals("")
 	wantRefused(t, earlier, next)
 }
 

@@ -310,7 +310,7 @@ func (l *link) send(datagram []byte, newRequest string) (time.Time, *request.Fai
 			return at, request.Failed(request.Cancelled, "")
 		case attempt < 3:
 			// The kernel may tell this of an earlier datagram, and has not sent this one.
-			l.heed(newRequest)
+			l.readRefusals(newRequest)
 		default:
 			if failure := request.NetworkFailure(err); failure != nil {
 				return at, failure
@@ -336,7 +336,7 @@ func (l *link) receive(p *overUDP) {
 			}
 		}
 	})
-	p.read(l.socket, func() { l.heed("") }, func(at time.Time, datagram []byte, _ correspondents) { replies <- reply{at, datagram} })
+	p.read(l.socket, func() { l.readRefusals("") }, func(at time.Time, datagram []byte, _ correspondents) { replies <- reply{at, datagram} })
 	close(replies)
 	reader.Wait()
 }
