@@ -132,30 +132,34 @@ func (b *Broker) keep(m *message) {
 		return
 	}
 	for b.order.Len() >= b.limits.Topics {
-		b.forgetOldest()
+		b.forget(b.order.Front())
 	}
 	b.last[key] = b.order.PushBack(&lastMessage{key, m})
 	b.metrics.topics.Set(float64(b.order.Len()))
 }
 
-// makeRoom makes room for messages of a size. Last messages go first: nobody waits for them.
+// makeRoom makes room for messages of a size. Last messages go first, but for those in queues too, which would free nothing.
 func (b *Broker) makeRoom(size int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for b.held.Load()+size > int64(b.limits.HeldMiB)<<20 {
-		if b.order.Len() == 0 {
+	most := int64(b.limits.HeldMiB) << 20
+	for next := b.order.Front(); b.held.Load()+size > most; {
+		if next == nil || size > most {
 			return &wire.Fault{Kind: wire.ServerBusy, Reason: fmt.Sprintf("%d MiB of messages are held: want fewer, or consumers that take them", b.limits.HeldMiB)}
 		}
-		b.forgetOldest()
+		oldest := next
+		if next = next.Next(); oldest.Value.(*lastMessage).holders.Load() == 1 {
+			b.forget(oldest)
+		}
 	}
 	return nil
 }
 
-// forgetOldest forgets the oldest last message. The broker is locked.
-func (b *Broker) forgetOldest() {
-	oldest := b.order.Remove(b.order.Front()).(*lastMessage)
-	oldest.release()
-	delete(b.last, oldest.key)
+// forget forgets the last message of a topic. The broker is locked.
+func (b *Broker) forget(e *list.Element) {
+	last := b.order.Remove(e).(*lastMessage)
+	last.release()
+	delete(b.last, last.key)
 	b.metrics.topics.Set(float64(b.order.Len()))
 }
 

@@ -413,6 +413,21 @@ func TestLastMessagesMakeRoomForNewOnes(t *testing.T) {
 	s.must(s.url+wire.BrokerPath, currentMessage(wire.TopicOf("39").Expression()))
 }
 
+func TestLastMessagesThatWaitForAConsumerTooAreKept(t *testing.T) {
+	s := start(t, wsn.Limits{HeldMiB: 1})
+	s.subscribe(s.pullPoint(), "PT1H", "waits")
+	s.publish("waits", strings.Repeat("x", 600_000))
+	s.publish("free", strings.Repeat("x", 300_000))
+	s.publish("new", strings.Repeat("x", 300_000)) // in the place of free
+	_, err := s.call(s.url+wire.BrokerPath, currentMessage(wire.TopicOf("free").Expression()))
+	wantFault(t, err, wire.NoCurrentMessageOnTopic)
+	_, err = s.call(s.url+wire.BrokerPath, wire.NotifyBody(wire.NotificationMessage{Topic: wire.TopicOf("large").Expression(), Message: soap.Embed([]byte(strings.Repeat("x", 1<<20)))}))
+	wantFault(t, err, wire.ServerBusy)
+	for _, topic := range []string{"waits", "new"} {
+		s.must(s.url+wire.BrokerPath, currentMessage(wire.TopicOf(topic).Expression()))
+	}
+}
+
 func TestMessagesThatAreSentToAPullPointAreHeldWithinTheLimit(t *testing.T) {
 	s := start(t, wsn.Limits{HeldMiB: 1})
 	p := s.pullPoint()
