@@ -72,7 +72,7 @@ func TestAnAnalysisThatMayFillItsContainerIsRefused(t *testing.T) {
 
 // TestFiguresThatMayFillTheirVolumeAreRefused: the kubelet would evict Prometheus again and again.
 func TestFiguresThatMayFillTheirVolumeAreRefused(t *testing.T) {
-	for size, want := range map[string]string{"1024MB": "is 1024MB, and monitoring.prometheus.volumeSize 1Gi: the volume must be larger", "1073741824B": "is 1073741824B", "1000MB": "", "1073741823B": ""} {
+	for size, want := range map[string]string{"1024MB": "is 1024MB, and monitoring.prometheus.volumeSize 1Gi: want a bound below the volume's size", "1073741824B": "is 1073741824B", "0B": "is 0B", "1000MB": "", "1073741823B": ""} {
 		out, err := rendered(t, "vignette", "--set", "monitoring.prometheus.enabled=true,monitoring.prometheus.retentionSize="+size)
 		if refused := err != nil; refused != (want != "") || !strings.Contains(out, want) {
 			t.Errorf("%s: %v\n%s", size, err, out)
