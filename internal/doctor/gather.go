@@ -221,10 +221,11 @@ func (g *gatherer) parts(ctx context.Context) Fact[map[string]Part] {
 func (g *gatherer) partOf(workload client.Object) string {
 	name := workload.GetName()
 	own, isOwn := strings.CutPrefix(name, "vignette-")
+	_, isDaemon := workload.(*appsv1.DaemonSet)
 	switch {
 	case isOwn && workload.GetNamespace() == g.platform:
 		return own
-	case strings.Contains(name, "multus"):
+	case strings.Contains(name, "multus") && isDaemon: // webhooks beside it are Deployments
 		return Multus
 	case strings.HasSuffix(name, "workflow-controller"):
 		return Argo

@@ -44,10 +44,13 @@ func TestMultusIsNotWhatGoesWithIt(t *testing.T) {
 	daemon := func(name string, ready int32) client.Object {
 		return &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "network", Name: name}, Status: appsv1.DaemonSetStatus{DesiredNumberScheduled: 3, NumberReady: ready}}
 	}
-	admission := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "network", Name: "multus-admission-controller"}}
+	deployment := func(name string) client.Object {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "network", Name: name}}
+	}
 	for _, others := range [][]client.Object{
-		{daemon("multus", 3), daemon("multus-additional-cni-plugins", 0), admission},
+		{daemon("multus", 3), daemon("multus-additional-cni-plugins", 0), deployment("multus-admission-controller")},
 		{daemon("rke2-multus", 3), daemon("rke2-multus-rke2-whereabouts", 0)},
+		{daemon("kube-multus-ds", 3), deployment("multus-webhook")},
 	} {
 		if got := gathererOf(others...).parts(t.Context()); got.IsUnknown() || got.Value[Multus].Ready != 3 {
 			t.Errorf("%+v beside %s; want 3 pods ready", got, others[1].GetName())
