@@ -70,7 +70,7 @@ func (s *Script) Run(offset time.Duration, starts int, again bool) *Script {
 		}
 		r.event(e)
 	}
-	r.reach()
+	r.endCounted()
 	for _, flow := range s.Flows() {
 		if e := r.pending[flow]; e != nil {
 			r.before = append(r.before, *e)
@@ -93,7 +93,7 @@ type runner struct {
 func (r *runner) event(e Event) {
 	flow, before := e.Flow, e.At < r.offset
 	if !before {
-		r.reach()
+		r.endCounted()
 	}
 	wire, isOn := r.wire[flow]
 	if flow != 0 && !isOn {
@@ -114,8 +114,8 @@ func (r *runner) event(e Event) {
 	}
 }
 
-// reach reaches the offset: flows that have a COUNT then do not start again.
-func (r *runner) reach() {
+// endCounted ends the flows that have a COUNT at the offset: after a failure they do not start again.
+func (r *runner) endCounted() {
 	for flow, on := range r.pending {
 		if count := on.Options.Count; r.again && count != nil && *count >= 0 {
 			delete(r.pending, flow)
