@@ -98,7 +98,7 @@ func checkOneRoute(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (errs fi
 				d, way := destination{node, r.To}, fmt.Sprintf("via %s on network %s", r.Via, network.Name)
 				if before := known[d]; before != "" {
 					errs = append(errs, field.Invalid(routingPath(i).Child("routes"), r.To, fmt.Sprintf(
-						"node %s has two routes to it, %s and %s, and its kernel takes one: say by nodes for which each route is", node, before, way)))
+						"node %s has two routes to it, %s and %s, and its kernel takes one: name in nodes of each route who has it", node, before, way)))
 				}
 				known[d] = way
 			}
