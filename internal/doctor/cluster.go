@@ -350,7 +350,11 @@ func (c Cluster) storage() Check {
 	case c.Storage.IsUnknown():
 		return k.unknown(c.Storage.Why)
 	case s.Absent:
-		return k.missing("there is no claim "+s.Name, fmt.Sprintf("make it in namespace %s, or correct the chart's server.storage.existingClaim", c.Platform))
+		remedy := fmt.Sprintf("make it in namespace %s, or correct the chart's server.storage.existingClaim", c.Platform)
+		if s.Name == ownClaim {
+			remedy = "helm upgrade makes it again, empty"
+		}
+		return k.missing("there is no claim "+s.Name, remedy)
 	case s.Claim == "Bound":
 		return k.ok("the archive's claim is bound")
 	case s.Claim != "":

@@ -105,6 +105,7 @@ func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 		"no archive":              {func(c *Cluster) { c.Archive = known("not available: no endpoints") }, "archive's API", Missing, true, "no endpoints", "kubectl describe apiservice"},
 		"no class":                {func(c *Cluster) { c.Storage = known(Storage{}) }, "storage", Missing, true, "no default StorageClass", "storageClassName"},
 		"a claim that is not":     {func(c *Cluster) { c.Storage = known(Storage{Name: "own", Absent: true}) }, "storage", Missing, true, "no claim own", "existingClaim"},
+		"the chart's, gone":       {func(c *Cluster) { c.Storage = known(Storage{Name: ownClaim, Absent: true}) }, "storage", Missing, true, "no claim vignette-archive", "helm upgrade"},
 		"a claim that waits":      {func(c *Cluster) { c.Storage = known(Storage{Claim: "Pending", Default: "d"}) }, "storage", Missing, true, "Pending", "describe pvc"},
 		"too strict a namespace":  {func(c *Cluster) { c.PodSecurity = known("restricted") }, "Pod Security", Missing, true, "enforces restricted", "enforce=privileged"},
 		"no Secret to pull with":  {func(c *Cluster) { c.PullSecrets.Value.Absent = []string{"registry"} }, "pull secrets", Warning, false, "not in namespace team-nor: registry", "create them there"},
