@@ -118,39 +118,39 @@ func Login(socket net.Conn, dialer *transport.Dialer, heartbeat time.Duration, p
 	if err := socket.SetDeadline(time.Now().Add(dialer.Timeout())); err != nil {
 		return nil, err
 	}
-	return amqp.Open(spoken{socket}, amqp.Config{
+	return amqp.Open(plainSocket{socket}, amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: username, Password: password}}, Vhost: "/",
 		Heartbeat: heartbeat, Locale: "en_US", Properties: properties,
 	})
 }
 
-// spoken is a socket whose errors are told in plain words, as the library keeps nothing else of them.
-type spoken struct{ net.Conn }
+// plainSocket tells its errors in plain words: the library keeps nothing else of them.
+type plainSocket struct{ net.Conn }
 
 // Read implements net.Conn.
-func (s spoken) Read(b []byte) (int, error) {
+func (s plainSocket) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
-	return n, speak(err)
+	return n, inPlainWords(err)
 }
 
 // Write implements net.Conn.
-func (s spoken) Write(b []byte) (int, error) {
+func (s plainSocket) Write(b []byte) (int, error) {
 	n, err := s.Conn.Write(b)
-	return n, speak(err)
+	return n, inPlainWords(err)
 }
 
-func speak(err error) error {
+func inPlainWords(err error) error {
 	if err == nil {
 		return nil
 	}
-	return spokenError{err}
+	return plainError{err}
 }
 
-type spokenError struct{ error }
+type plainError struct{ error }
 
-func (e spokenError) Error() string { return transport.Words(e.error) }
+func (e plainError) Error() string { return transport.Words(e.error) }
 
-func (e spokenError) Unwrap() error { return e.error }
+func (e plainError) Unwrap() error { return e.error }
 
 // patient is a socket that counts the time for reading from each read. The library counts it from each whole frame, and one of 128 KiB
 // takes minutes on a slow link.
