@@ -42,11 +42,11 @@ func TestNothingIsDueAtThePlannedStop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	if err := sleep(ctx, stop.Add(-time.Nanosecond)); err != nil {
+	if err := sleep(t.Context(), stop.Add(-time.Nanosecond)); err != nil {
 		t.Errorf("due before the stop: %v; want it to be its time", err)
 	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
 	if sleep(ctx, stop) == nil {
 		t.Error("due at the stop: it is its time; want the end of the context first")
 	}
