@@ -18,7 +18,6 @@ import (
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
 
-	"vignette.dev/vignette/internal/testport"
 	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
@@ -330,21 +329,22 @@ func TestARefusalFailsNoRequestThatWaitsForItsTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAir()
 		client := a.peer(t, "", nil)
-		failures := make(chan error, 2)
-		ask := func() {
-			_, _, err := client.Do(t.Context(), server, anyRequest, request.Events{})
-			failures <- err
+		ask := func() <-chan error {
+			failed := make(chan error, 1)
+			go func() {
+				_, _, err := client.Do(t.Context(), server, anyRequest, request.Events{})
+				failed <- err
+			}()
+			synctest.Wait()
+			return failed
 		}
-		go ask()
-		synctest.Wait()
-		go ask()
-		synctest.Wait()
+		sent, waits := ask(), ask()
 		a.peer(t, server, nil)
 		a.deliver(datagram{to: a.sent[0].from})
-		if err := <-failures; request.ReasonOf(err) != request.Refused {
+		if err := <-sent; request.ReasonOf(err) != request.Refused {
 			t.Errorf("the request that was sent: %v; want it refused", err)
 		}
-		if err := <-failures; err != nil {
+		if err := <-waits; err != nil {
 			t.Errorf("the request after it: %v; want its answer", err)
 		}
 	})
@@ -525,14 +525,13 @@ func TestAResponseIsRememberedForTheLifetimeOfMessages(t *testing.T) {
 }
 
 func TestRequestsThatTheKernelDropsAreWarnedOf(t *testing.T) {
-	at := fmt.Sprintf("127.0.0.1:%d", testport.Free(t))
 	var warnings []string
-	server, err := listenUDP(request.Setup{Listen: at}, nil, func(format string, values ...any) { warnings = append(warnings, fmt.Sprintf(format, values...)) })
+	server, err := listenUDP(request.Setup{Listen: "127.0.0.1:0"}, nil, func(format string, values ...any) { warnings = append(warnings, fmt.Sprintf(format, values...)) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.close() })
-	client, err := net.Dial("udp", at)
+	client, err := net.Dial("udp", server.(*serverSocket).conn.LocalAddr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
