@@ -12,7 +12,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/soap"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/request"
@@ -524,6 +526,7 @@ func TestARefusalOfAnEarlierDatagramDoesNotFailTheNextOne(t *testing.T) {
 	if _, failure := l.send([]byte("one"), "earlier"); failure != nil {
 		t.Fatal(failure)
 	}
+	waitRefused(t, l)
 	server, err := net.ListenPacket("udp4", at)
 	if err != nil {
 		t.Fatal(err)
@@ -547,6 +550,7 @@ func TestALateRefusalFailsItsOwnRequestOnly(t *testing.T) {
 	if _, failure := l.send([]byte("one"), ""); failure != nil {
 		t.Fatal(failure)
 	}
+	waitRefused(t, l)
 	l.readRefusals("")
 	wantRefused(t, earlier, next)
 }
@@ -561,6 +565,19 @@ func unread(t *testing.T, to string) *link {
 	}
 	t.Cleanup(func() { socket.Close() })
 	return &link{socket: socket.(*net.UDPConn), waiting: map[string]waiting{}}
+}
+
+// waitRefused waits until the kernel has a refusal for a link: a busy one delivers datagrams later, even to itself.
+func waitRefused(t *testing.T, l *link) {
+	t.Helper()
+	eventually(t, "a refusal", func() bool {
+		ready := []unix.PollFd{{}}
+		return quietio.Control(l.socket, func(fd int) error {
+			ready[0].Fd = int32(fd)
+			_, err := unix.Poll(ready, 0)
+			return err
+		}) == nil && ready[0].Revents&unix.POLLERR != 0
+	})
 }
 
 func wantRefused(t *testing.T, refused, other <-chan arrival) {
