@@ -414,6 +414,7 @@ func TestTheLossOfAServerIsToldInPlainWords(t *testing.T) {
 	t.Parallel()
 	s := ownServer(t, nil)
 	p := connect(t, setup("s", s.address))
+	p.waitSubscribed(t) // what the server has not read would make the end a reset
 	if err := s.command.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
