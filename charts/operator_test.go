@@ -2,6 +2,7 @@ package charts
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -10,9 +11,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -176,7 +179,11 @@ func TestTheOperatorBecomesAnOwnerWhereOwnersAreGuarded(t *testing.T) {
 		create(t, admin, object)
 		before := object.DeepCopyObject().(client.Object)
 		object.SetOwnerReferences([]metav1.OwnerReference{core.SharedOwner(experiment)})
-		if err := operator.Patch(t.Context(), object, client.MergeFrom(before)); err != nil {
+		err := operator.Patch(t.Context(), object, client.MergeFrom(before))
+		for deadline := time.Now().Add(20 * time.Second); apierrors.IsForbidden(err) && time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+			err = operator.Patch(t.Context(), object, client.MergeFrom(before)) // rights take a moment to be in force
+		}
+		if err != nil {
 			t.Errorf("%T %s: %v", object, object.GetName(), err)
 		}
 	}
@@ -196,7 +203,7 @@ func guardedAPI(t *testing.T) *rest.Config {
 	environment.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
 	config, err := environment.Start()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(errors.Join(err, environment.Stop()))
 	}
 	t.Cleanup(func() {
 		if err := environment.Stop(); err != nil {
