@@ -367,22 +367,23 @@ func TestTheScheduleIsAbsoluteAndCountsFromThePlannedStart(t *testing.T) {
 	config := publisherOf("127.0.0.1:1", "PRT-S001", "3.1.1", 0)
 	config.Publish.FirstAfterSeconds = 0.01
 	r := run(t, config)
-	waitFor(t, "30 messages", func() bool { return len(r.records(messagelog.Triggered)) >= 30 })
-	r.stop()
-	early, late := 0, 0
-	for i, m := range r.records(messagelog.Triggered) {
-		due := start.Add(10*time.Millisecond + time.Duration(i)*20*time.Millisecond)
-		if m.ID != fmt.Sprintf("PRT-S001_%d", i+1) {
-			t.Errorf("message %d has id %s", i+1, m.ID)
-		}
-		if lateness := time.Duration(m.TimeNanoseconds - due.UnixNano()); lateness < 0 {
-			early++
-		} else if i > 5 && lateness > 5*time.Millisecond {
-			late++
-		}
+	lateness := func(i int, m messagelog.Record) time.Duration {
+		return time.Duration(m.TimeNanoseconds - start.Add(10*time.Millisecond+time.Duration(i)*20*time.Millisecond).UnixNano())
 	}
-	if early > 0 || late > 12 { // other programs may hold the processors; a drifting schedule would make all late
-		t.Errorf("%d of 30 messages early, %d more than 5 ms late; want none early, few late", early, late)
+	// Other programs may hold the processors for a while. A schedule that drifts is never on time again.
+	waitFor(t, "a message on time, long after the late start", func() bool {
+		for i, m := range r.records(messagelog.Triggered) {
+			if i >= 17 && lateness(i, m) < 5*time.Millisecond {
+				return true
+			}
+		}
+		return false
+	})
+	r.stop()
+	for i, m := range r.records(messagelog.Triggered) {
+		if m.ID != fmt.Sprintf("PRT-S001_%d", i+1) || lateness(i, m) < 0 {
+			t.Errorf("message %d has id %s and is %v late; want its number as id, and none early", i+1, m.ID, lateness(i, m))
+		}
 	}
 	if n := len(r.records(messagelog.Sent)); n != 0 {
 		t.Errorf("%d messages sent without a broker", n)
