@@ -198,15 +198,16 @@ func refusedByService(c messagingconfig.Config) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	for kind, sender := range map[string]string{c.Reply: content.ReplySender(c.Instance), ptr.Deref(c.Push, messagingconfig.Push{}).Payload: c.Instance} {
-		if kind == "" {
+	push := ptr.Deref(c.Push, messagingconfig.Push{}).Payload
+	for _, of := range []struct{ kind, sender string }{{c.Reply, content.ReplySender(c.Instance)}, {push, c.Instance}} {
+		if of.kind == "" {
 			continue
 		}
-		made, err := content.OfKind(c, sender, kind)
+		made, err := content.OfKind(c, of.sender, of.kind)
 		if err != nil {
 			return err
 		}
-		if _, err := made.Append(nil, messagelog.MessageID(sender, 1), time.Unix(1, 0)); err != nil {
+		if _, err := made.Append(nil, messagelog.MessageID(of.sender, 1), time.Unix(1, 0)); err != nil {
 			return err
 		}
 	}
