@@ -16,7 +16,8 @@ import (
 )
 
 // CheckClients finds what clients would refuse. On one node: topics and filters with names in their placeholders, and sizes too small
-// for message ids. On all: times that are too long, and a QoS that a leg's protocol lacks. Each field has its first error. The references of the spec must be valid.
+// for message ids. On all: times that are too long, and a QoS that the protocol of a mediator's leg lacks. Each field has its first
+// error. The references of the spec must be valid.
 func CheckClients(in Input) (errs field.ErrorList) {
 	paths := map[string]*field.Path{}
 	for i, app := range in.Experiment.Spec.Apps {

@@ -1,30 +1,28 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/proxyconfig"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/apps/messaging"
 )
 
 // openRequestWarnings are about requests whose end the run does not wait for: results have them as outstanding.
-func openRequestWarnings(in Input) field.ErrorList {
-	return append(timeoutWarnings(in), drainWarnings(in)...)
+func openRequestWarnings(in Input, compiled *timeline.Timeline) field.ErrorList {
+	return append(timeoutWarnings(in, compiled), drainWarnings(in)...)
 }
 
 // timeoutWarnings are about timeouts that even the first request does not come to.
-func timeoutWarnings(in Input) (warnings field.ErrorList) {
-	compiled, errs := timeline.Compile(&in.Experiment.Spec, in.Topology)
-	if len(errs) > 0 || compiled.Live() {
-		return nil // another check reports errors
+func timeoutWarnings(in Input, compiled *timeline.Timeline) (warnings field.ErrorList) {
+	if compiled == nil || compiled.Live() {
+		return nil
 	}
 	first := map[string]time.Duration{}
 	for _, action := range compiled.Actions { // in order of time
@@ -74,15 +72,11 @@ func betweenAttempts(app v1alpha1.App) time.Duration {
 	if m == nil || m.Transport != v1alpha1.TransportCoAP || !m.Sends() || !awaitsResponses(m) {
 		return 0
 	}
-	timeout, percent, repetitions := 2*time.Second, int32(50), int32(4) // RFC 7252, section 4.8
-	if o := m.CoAP; o != nil {
-		if o.Confirmable != nil && !*o.Confirmable || o.MaxRetransmit != nil && *o.MaxRetransmit == 0 {
-			return 0
-		}
-		timeout = cmp.Or(o.ACKTimeout.Std(), timeout)
-		percent, repetitions = ptr.Deref(o.ACKRandomPercent, percent), ptr.Deref(o.MaxRetransmit, repetitions)
+	o := messaging.Settings(app).CoAP.WithDefaults()
+	if o.NonConfirmable || *o.MaxRetransmit == 0 {
+		return 0
 	}
-	last := timeout.Seconds() * (1 + float64(percent)/100) * math.Exp2(float64(repetitions-1))
+	last := o.ACKTimeoutSeconds * o.ACKRandomFactor * math.Exp2(float64(*o.MaxRetransmit-1))
 	return time.Duration(min(last, m.Timeout.Std().Seconds()) * float64(time.Second))
 }
 

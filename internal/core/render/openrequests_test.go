@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -29,7 +30,8 @@ func TestATimeoutThatNoRequestComesToHasAWarning(t *testing.T) {
 			spec := &in.Experiment.Spec
 			spec.Duration, spec.Drain = c.duration, v1alpha1.Drain{Max: "30s", QuietFor: "20s"}
 			spec.Timeline = []v1alpha1.TimelineEntry{{At: "5s", Start: []string{"rest"}}, {At: "10s", Stop: []string{"a/rest"}}, {At: "15s", Start: []string{"a/rest"}}}
-			errs := timeoutWarnings(in)
+			compiled, _ := timeline.Compile(spec, in.Topology)
+			errs := timeoutWarnings(in, compiled)
 			if said := fmt.Sprint(errs); (len(errs) == 0) != (c.want == "") || !strings.Contains(said, c.want) {
 				t.Errorf("it says %v; want %q", said, c.want)
 			}

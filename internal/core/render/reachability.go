@@ -21,7 +21,7 @@ func requestWarnings(in Input) (warnings field.ErrorList) {
 		path := field.NewPath("spec", "apps").Index(i)
 		switch {
 		case app.Messaging != nil:
-			c := serviceReach{r, app, in.Topology.NodesRunning(app.Name), path.Child("messaging")}
+			c := r.service(app, path.Child("messaging"))
 			warnings = append(warnings, c.messages(in)...)
 			warnings = append(warnings, c.proxied(in)...)
 		case app.Proxy != nil && app.Proxy.Peer != "":
@@ -157,7 +157,7 @@ func CheckVia(in Input) (errs field.ErrorList) {
 		if app.Messaging == nil || app.Messaging.Via == "" {
 			continue
 		}
-		c := serviceReach{r, app, in.Topology.NodesRunning(app.Name), field.NewPath("spec", "apps").Index(i).Child("messaging")}
+		c := r.service(app, field.NewPath("spec", "apps").Index(i).Child("messaging"))
 		if err := c.checkVia(in); err != nil {
 			errs = append(errs, field.Invalid(c.path.Child("via"), app.Messaging.Via, err.Error()))
 		}
@@ -199,6 +199,10 @@ type serviceReach struct {
 	app   v1alpha1.App
 	hosts []topology.Node
 	path  *field.Path
+}
+
+func (r *reachability) service(app v1alpha1.App, path *field.Path) *serviceReach {
+	return &serviceReach{r, app, r.t.NodesRunning(app.Name), path}
 }
 
 // messages warns of the first message that does not arrive.

@@ -118,10 +118,7 @@ spec:
   - {name: right, subnet: 198.18.2.0/24, link: {}, routing: {protocol: static, routes: [`+c.right+`]}}
   apps: [{name: broker, mosquitto: {}}, `+c.app+`, {name: near, vernemq: {}}]
   nodes: [{name: hq, networks: [left], apps: [broker]}, {name: relay, networks: [left, right]}, {name: veh, networks: [right], apps: [own, near]}]`)
-			said := brokerWarnings(in).ToAggregate()
-			if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
-				t.Errorf("it says %v; want %q", said, c.want)
-			}
+			wantSaid(t, name, brokerWarnings(in), c.want)
 		})
 	}
 }
@@ -145,10 +142,7 @@ spec:
   - {name: right, subnet: 198.18.2.0/24, link: {}, routing: {protocol: static, routes: [`+c.right+`]}}
   apps: [{name: rabbit, rabbitmq: {}}, {name: near, proxy: {peer: far, protocol: amqp, broker: rabbit}}, {name: far, proxy: {}}]
   nodes: [{name: hq, networks: [left], apps: [rabbit]}, {name: relay, networks: [left, right]}, {name: veh, networks: [right], apps: [`+runs("veh")+`]}, {name: base, networks: [left], apps: [`+runs("base")+`]}]`)
-			said := requestWarnings(in).ToAggregate()
-			if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
-				t.Errorf("it says %v; want %q", said, c.want)
-			}
+			wantSaid(t, name, requestWarnings(in), c.want)
 		})
 	}
 }

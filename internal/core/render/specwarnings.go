@@ -21,14 +21,18 @@ import (
 // there is none or it is not known.
 func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) field.ErrorList {
 	t, spec := in.Topology, &in.Experiment.Spec
-	warnings := append(twoRayWarnings(t, spec, waveforms), runTimeWarnings(in)...)
+	compiled, errs := timeline.Compile(spec, t)
+	if len(errs) > 0 {
+		compiled = nil // another check reports it
+	}
+	warnings := append(twoRayWarnings(t, spec, waveforms), runTimeWarnings(in, compiled)...)
 	warnings = append(warnings, slotReachWarnings(spec, t, waveforms, scenario)...)
 	warnings = append(warnings, fadingWarnings(spec, waveforms, scenario)...)
 	warnings = append(warnings, frequencyWarnings(spec, waveforms, scenario)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, dutyCycleWarnings(spec, waveforms)...)
 	warnings = append(warnings, requestWarnings(in)...)
-	warnings = append(warnings, openRequestWarnings(in)...)
+	warnings = append(warnings, openRequestWarnings(in, compiled)...)
 	warnings = append(warnings, brokerWarnings(in)...)
 	warnings = append(warnings, bridgeWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
@@ -135,10 +139,9 @@ func reportedPayload(app v1alpha1.App, path *field.Path) (string, *field.Path) {
 }
 
 // runTimeWarnings are about apps that are stopped before all of their messages are due.
-func runTimeWarnings(in Input) (warnings field.ErrorList) {
-	compiled, errs := timeline.Compile(&in.Experiment.Spec, in.Topology)
-	if len(errs) > 0 {
-		return nil // another check reports it
+func runTimeWarnings(in Input, compiled *timeline.Timeline) (warnings field.ErrorList) {
+	if compiled == nil {
+		return nil
 	}
 	longest, s := longestRunTimes(compiled), &scripts{in: in}
 	for i, app := range in.Experiment.Spec.Apps {

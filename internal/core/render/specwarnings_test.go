@@ -5,9 +5,20 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
+
+// wantSaid fails the test unless the problems contain the wanted text. There are to be none where it is empty.
+func wantSaid(t *testing.T, name string, problems field.ErrorList, want string) {
+	t.Helper()
+	said := problems.ToAggregate()
+	if (said == nil) != (want == "") || said != nil && !strings.Contains(said.Error(), want) {
+		t.Errorf("%s: it says %v; want %q", name, said, want)
+	}
+}
 
 func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 	const tooLong = "spec.apps[0].publisher.lead: Invalid value: \"1m\": the app runs for "
@@ -111,10 +122,7 @@ func TestAScenarioOfAnotherFrequencyHasAWarning(t *testing.T) {
 		"the network's own pathloss":  {"30MHz", "300MHz", v1alpha1.PathlossFreeSpace, ""},
 	} {
 		waveforms := map[string]v1alpha1.WaveformSpec{"vhf": {RFPipe: &v1alpha1.RFPipeModel{PHY: v1alpha1.PHY{Frequency: c.network, Pathloss: c.pathloss}}}}
-		said := frequencyWarnings(spec, waveforms, &Scenario{Name: "field", Frequency: c.scenario}).ToAggregate()
-		if (said == nil) != (c.want == "") || said != nil && !strings.Contains(said.Error(), c.want) {
-			t.Errorf("%s: it says %v; want %q", name, said, c.want)
-		}
+		wantSaid(t, name, frequencyWarnings(spec, waveforms, &Scenario{Name: "field", Frequency: c.scenario}), c.want)
 	}
 	slots := map[string]v1alpha1.WaveformSpec{"vhf": {TDMA: &v1alpha1.TDMAModel{PHY: v1alpha1.PHY{Frequency: "30MHz"}, Schedule: scheduleOf(1)}}}
 	if said := frequencyWarnings(spec, slots, &Scenario{Name: "field", Frequency: "30MHz"}).ToAggregate(); said == nil || !strings.Contains(said.Error(), "the network is at 300MHz") {

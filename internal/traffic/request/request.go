@@ -2,6 +2,7 @@
 package request
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -117,6 +118,16 @@ type CoAPOptions struct {
 	BlockBytes int `json:"blockBytes,omitempty"`
 	// LeisureSeconds is the time over which servers spread responses to multicast; 5 by default.
 	LeisureSeconds float64 `json:"leisureSeconds,omitempty"`
+}
+
+// WithDefaults sets what is zero.
+func (o CoAPOptions) WithDefaults() CoAPOptions {
+	if o.MaxRetransmit == nil {
+		o.MaxRetransmit = new(4)
+	}
+	o.ACKTimeoutSeconds, o.ACKRandomFactor = cmp.Or(o.ACKTimeoutSeconds, 2), cmp.Or(o.ACKRandomFactor, 1.5)
+	o.NSTART, o.BlockBytes, o.LeisureSeconds = cmp.Or(o.NSTART, 1), cmp.Or(o.BlockBytes, 1024), cmp.Or(o.LeisureSeconds, 5)
+	return o
 }
 
 // Open returns a peer of a protocol that serves already. Errors concern the setup, such as a port in use.

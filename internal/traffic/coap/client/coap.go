@@ -35,27 +35,11 @@ type options struct {
 }
 
 func optionsOf(o request.CoAPOptions) (options, error) {
-	r := options{nonConfirmable: o.NonConfirmable, ackTimeout: 2 * time.Second, ackRandomFactor: 1.5, maxRetransmit: 4, nstart: 1, leisure: 5 * time.Second}
-	blockBytes := 1024
-	set := func(to *time.Duration, seconds float64) {
-		if seconds != 0 {
-			*to = time.Duration(seconds * float64(time.Second))
-		}
-	}
-	set(&r.ackTimeout, o.ACKTimeoutSeconds)
-	set(&r.leisure, o.LeisureSeconds)
-	if o.ACKRandomFactor != 0 {
-		r.ackRandomFactor = o.ACKRandomFactor
-	}
-	if o.MaxRetransmit != nil {
-		r.maxRetransmit = *o.MaxRetransmit
-	}
-	if o.NSTART != 0 {
-		r.nstart = o.NSTART
-	}
-	if o.BlockBytes != 0 {
-		blockBytes = o.BlockBytes
-	}
+	o = o.WithDefaults()
+	duration := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
+	r := options{nonConfirmable: o.NonConfirmable, ackTimeout: duration(o.ACKTimeoutSeconds), ackRandomFactor: o.ACKRandomFactor,
+		maxRetransmit: *o.MaxRetransmit, nstart: o.NSTART, leisure: duration(o.LeisureSeconds)}
+	blockBytes := o.BlockBytes
 	r.room = room{whole: blockBytes, bytes: blockBytes, exponent: uint8(max(bits.TrailingZeros(uint(blockBytes))-4, 0))}
 	switch {
 	case r.ackTimeout < time.Millisecond || r.ackTimeout > time.Hour:
