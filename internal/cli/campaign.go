@@ -83,11 +83,7 @@ func (c *cluster) scopeText() string {
 }
 
 func campaignTable(campaigns []v1alpha1.Campaign, namespaces bool, now time.Time) string {
-	heads := []string{"NAME", "PHASE", "RUNS", "FAILED", "ROUND", "TIME LEFT", "NEXT ROUND", "AGE"}
-	if namespaces {
-		heads = append([]string{"NAMESPACE"}, heads...)
-	}
-	rows := table{left(heads...)}
+	rows := table{inNamespace("NAMESPACE", namespaces, left("NAME", "PHASE", "RUNS", "FAILED", "ROUND", "TIME LEFT", "NEXT ROUND", "AGE"))}
 	for i := range campaigns {
 		camp := &campaigns[i]
 		s := &camp.Status
@@ -95,12 +91,8 @@ func campaignTable(campaigns []v1alpha1.Campaign, namespaces bool, now time.Time
 		if s.NextScheduleTime != nil {
 			next = untilText(s.NextScheduleTime.Time, now)
 		}
-		cells := []string{camp.Name, campaignPhase(camp), s.Counts.Summary, count(int64(s.Counts.Failed)), count(s.Round), timeLeft(camp, now), next,
-			ageText(camp.CreationTimestamp.Time, now)}
-		if namespaces {
-			cells = append([]string{camp.Namespace}, cells...)
-		}
-		rows = append(rows, left(cells...))
+		rows = append(rows, inNamespace(camp.Namespace, namespaces, left(camp.Name, campaignPhase(camp), s.Counts.Summary, count(int64(s.Counts.Failed)), count(s.Round), timeLeft(camp, now), next,
+			ageText(camp.CreationTimestamp.Time, now))))
 	}
 	return rows.String()
 }

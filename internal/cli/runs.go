@@ -123,10 +123,7 @@ func (c *cluster) listRuns(ctx context.Context, name, output string, out io.Writ
 
 // runsTable shows runs; with their namespaces if they may be in several.
 func runsTable(runs []runapi.RunSummary, namespaces bool) string {
-	rows, problems := table{left("NAME", "PHASE", "T0", "CAMPAIGN", "SIZE", "UID")}, ""
-	if namespaces {
-		rows[0] = slices.Insert(rows[0], 0, left("NAMESPACE")...)
-	}
+	rows, problems := table{inNamespace("NAMESPACE", namespaces, left("NAME", "PHASE", "T0", "CAMPAIGN", "SIZE", "UID"))}, ""
 	for _, run := range runs {
 		t0, campaign := "-", "-"
 		if run.T0 != nil {
@@ -138,11 +135,7 @@ func runsTable(runs []runapi.RunSummary, namespaces bool) string {
 		if run.Problem != "" {
 			problems += fmt.Sprintf("Run %s has damaged records: %s\n", run.UID, oneLine(run.Problem))
 		}
-		row := left(run.Name, cmp.Or(string(run.Phase), "-"), t0, campaign, wording.Bytes(run.Bytes), run.UID)
-		if namespaces {
-			row = slices.Insert(row, 0, left(run.Namespace)...)
-		}
-		rows = append(rows, row)
+		rows = append(rows, inNamespace(run.Namespace, namespaces, left(run.Name, cmp.Or(string(run.Phase), "-"), t0, campaign, wording.Bytes(run.Bytes), run.UID)))
 	}
 	return rows.String() + problems
 }

@@ -84,11 +84,7 @@ func (c *cluster) list(ctx context.Context, out io.Writer) error {
 }
 
 func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time) string {
-	heads := []string{"NAME", "PHASE", "NODES", "PROGRESS", "DELIVERED", "MEDIAN DELAY", "AGE"}
-	if namespaces {
-		heads = append([]string{"NAMESPACE"}, heads...)
-	}
-	rows := table{left(heads...)}
+	rows := table{inNamespace("NAMESPACE", namespaces, left("NAME", "PHASE", "NODES", "PROGRESS", "DELIVERED", "MEDIAN DELAY", "AGE"))}
 	for _, e := range experiments {
 		delivered, median := "", ""
 		if r := e.Status.Results; r != nil {
@@ -97,11 +93,7 @@ func listTable(experiments []v1alpha1.Experiment, namespaces bool, now time.Time
 				delivered = r.DeliveredPercent + " %"
 			}
 		}
-		cells := []string{e.Name, stage(&e), e.Status.Nodes.Summary, cmp.Or(e.Status.Progress, reasonToWait(&e)), delivered, median, ageText(e.CreationTimestamp.Time, now)}
-		if namespaces {
-			cells = append([]string{e.Namespace}, cells...)
-		}
-		rows = append(rows, left(cells...))
+		rows = append(rows, inNamespace(e.Namespace, namespaces, left(e.Name, stage(&e), e.Status.Nodes.Summary, cmp.Or(e.Status.Progress, reasonToWait(&e)), delivered, median, ageText(e.CreationTimestamp.Time, now))))
 	}
 	return rows.String()
 }

@@ -40,6 +40,14 @@ func figures(name string, texts ...string) []cell {
 	return append(left(name), right(texts...)...)
 }
 
+// inNamespace puts a namespace, or its head, before a row where a table has those of several.
+func inNamespace(namespace string, several bool, row []cell) []cell {
+	if !several {
+		return row
+	}
+	return append(left(namespace), row...)
+}
+
 // oneLine removes line breaks of a message, such as an app's last output, which would break a table.
 func oneLine(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
