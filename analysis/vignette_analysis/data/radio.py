@@ -2,6 +2,7 @@
 
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 
 import polars as pl
 
@@ -27,11 +28,10 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
         if window:
             networks[network] = networks.get(network, 0.0) + _bytes(run, log, network, node, rows, gaps)
             measured.add(network)
-            frames.setdefault(network, Counter()).update(_frames(rows, window))
-            routed = [row for row in rows if row["routingBytesSent"] is not None]
-            if routed:
-                values = _counter(routed, "routingBytesSent")
-                routing[network] = routing.get(network, 0.0) + _at(values, window[1]) - _at(values, window[0])
+            frames.setdefault(network, Counter()).update(_frames(series, window))
+            routed = series.drop_nulls("routingBytesSent")
+            if not routed.is_empty():
+                routing[network] = routing.get(network, 0.0) + _growth(_counter(routed["ts"], routed["routingBytesSent"]), window)
         _in_flight(run, network, node, rows, gaps)
     whole = not samples.is_empty() and _all_sampled(run, samples, gaps)
     if window is None and networks:
@@ -60,15 +60,15 @@ def _all_sampled(run: Run, samples: pl.DataFrame, gaps: Gaps) -> bool:
     return every
 
 
-def _counter(rows: list[dict], field: str) -> list[tuple[int, int]]:
+def _counter(times: Iterable[int], counts: Iterable[int | None]) -> list[tuple[int, int]]:
     """A counter's values over time, continued across restarts of radiod."""
     values, offset, before = [], 0, 0
-    for row in rows:
-        now = row.get(field) or 0
+    for ts, count in zip(times, counts, strict=True):
+        now = count or 0
         if now < before:
             offset += before
         before = now
-        values.append((row["ts"], now + offset))
+        values.append((ts, now + offset))
     return values
 
 
@@ -82,8 +82,12 @@ def _at(values: list[tuple[int, int]], ts: int) -> float:
     return values[-1][1]
 
 
+def _growth(values: list[tuple[int, int]], window: tuple[int, int]) -> float:
+    return _at(values, window[1]) - _at(values, window[0])
+
+
 def _bytes(run: Run, log: RadioLog, network: str, node: str, rows: list[dict], gaps: Gaps) -> float:
-    values = _counter(rows, "bytesSent")
+    values = _counter((row["ts"] for row in rows), (row["bytesSent"] for row in rows))
     start, end = run.window
     what = f"radio samples of {node} on {network}"
     if rows[0]["ts"] > start and rows[0]["framesSent"] > 0:
@@ -96,14 +100,13 @@ def _bytes(run: Run, log: RadioLog, network: str, node: str, rows: list[dict], g
         if after["bytesSent"] < before["bytesSent"] and start <= after["ts"] and before["ts"] <= end:
             reason = "the counters began at 0 again: what was sent between these two samples may be counted in part"
             gaps.add(what, reason, node, run.since_t0(before["ts"]), run.since_t0(after["ts"]))
-    return _at(values, end) - _at(values, start)
+    return _growth(values, run.window)
 
 
-def _frames(rows: list[dict], window: tuple[int, int]) -> dict[str, float]:
+def _frames(series: pl.DataFrame, window: tuple[int, int]) -> dict[str, float]:
     """A radio's frames in the window: sent, received, and dropped by reason."""
-    flat = [{"ts": row["ts"], "sent": row["framesSent"], "received": row["framesReceived"]} | (row["drops"] or {}) for row in rows]
-    counted = {name for row in flat for name, frames in row.items() if frames and name != "ts"}
-    return {name: _at(values, window[1]) - _at(values, window[0]) for name in counted for values in [_counter(flat, name)]}
+    counters = series.select(sent="framesSent", received="framesReceived").hstack(series["drops"].struct.unnest())
+    return {c.name: _growth(_counter(series["ts"], c), window) for c in counters if c.max()}
 
 
 def _rounded(frames: Counter[str]) -> dict:

@@ -15,9 +15,28 @@ from .run import Run
 
 # Why radiod drops frames (docs/reference/radio/metrics.md).
 DROPS = (
-    *("loss", "queueFull", "silent", "emissionControl", "noReceiver", "tooLarge", "belowSensitivity", "lowSINR", "interfered", "halfDuplex"),
-    *("notListening", "fragmentTimeout", "malformed", "oversize", "detached", "interfaceDown", "writeFailed", "inFlightAtEnd"),
-    *("missedSlot", "tapRing", "routerSocket", "radiodRestarted"),
+    "loss",
+    "queueFull",
+    "silent",
+    "emissionControl",
+    "noReceiver",
+    "tooLarge",
+    "belowSensitivity",
+    "lowSINR",
+    "interfered",
+    "halfDuplex",
+    "notListening",
+    "fragmentTimeout",
+    "malformed",
+    "oversize",
+    "detached",
+    "interfaceDown",
+    "writeFailed",
+    "inFlightAtEnd",
+    "missedSlot",
+    "tapRing",
+    "routerSocket",
+    "radiodRestarted",
 )
 _SAMPLE = {
     "ts": pl.Int64,
