@@ -1,5 +1,5 @@
 import { headlineGroup } from "../../archive/runs";
-import type { Figures, Gap, GroupResult, Interval, Late, Results } from "../../archive/types";
+import type { Figures, Gap, GroupResult, Interval, Late, NetworkResult, Results } from "../../archive/types";
 import { count, digits, duration, many, percent, range } from "../../components/figures";
 import { afterT0 } from "../../components/time";
 
@@ -109,7 +109,7 @@ export function lateWords({ node, what, worstSeconds }: Late): string {
   return `${what}${node === "" ? "" : ` at ${node}`}${worstSeconds === 0 ? "" : `, by ${duration(worstSeconds)} at worst`}`;
 }
 
-type Frames = NonNullable<NonNullable<Results["networks"]>[number]["frames"]>;
+type Frames = NonNullable<NetworkResult["frames"]>;
 
 /** framesDropped by a network's radios, for all reasons. */
 export function framesDropped(frames: Frames | undefined): number | undefined {
