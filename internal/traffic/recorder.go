@@ -69,8 +69,8 @@ func (r *recorder) triggered(at time.Time, id, topic string, content []byte, rep
 	r.metrics.triggered.Inc()
 }
 
-// refused records that the protocol will never send a message. It tells another reason than the last one; connection tells of a
-// missing connection.
+// refused records that the protocol will never send a message. It warns when the reason differs from that of the message before.
+// A missing connection has a warning of its own, by the method connection.
 func (r *recorder) refused(id string, err error) {
 	why := transport.Words(err)
 	r.mu.Lock()

@@ -17,9 +17,9 @@ import (
 
 // Sender is the near proxy's end.
 type Sender interface {
-	// Carry hands a frame over, and waits for the answer of the far proxy's Handler. sent is called when the frame was handed over, with the
-	// time before its first byte, and at each repetition that the protocol tells of. The error is a *request.Failure. ctx is the request's,
-	// over all attempts.
+	// Carry hands a frame over, and waits for the answer of the far proxy's Handler. It calls sent once the frame is handed over, with the
+	// time before its first byte. It calls sent again for each repetition by the protocol. The error is a *request.Failure. ctx is that
+	// of the request, over all attempts.
 	Carry(ctx context.Context, frame []byte, sent func(at time.Time)) (answer []byte, err error)
 	Close()
 }

@@ -4,8 +4,8 @@
 //	$ns_ at 5.0 "$node_(0) setdest 100.0 200.0 10"  from 5 s on to x 100, y 200 at 10 m/s
 //	$ns_ at 5.0 "$node_(0) set X_ 100.0"            a jump
 //
-// Semicolons separate statements of a line, and # begins a comment. Coordinates are metres on a plane. A speed of 0 jumps to the destination, as in CORE. The reader goes line by line and does not execute Tcl:
-// loops and variables are unknown.
+// Semicolons separate statements of a line, and # begins a comment. Coordinates are metres on a plane.
+// A speed of 0 jumps to the destination, as in CORE. The reader does not execute Tcl: loops and variables are unknown.
 package ns2
 
 import (
