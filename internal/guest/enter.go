@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -54,11 +55,14 @@ func (s appSpec) environment() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	environment := []string{"PATH=" + searchPath, "HOME=/", "HOSTNAME=" + s.App.Agent.Node}
-	for name, value := range s.App.Env {
+	variables := map[string]string{"PATH": searchPath, "HOME": "/", "HOSTNAME": s.App.Agent.Node}
+	maps.Copy(variables, s.App.Env)
+	variables[agentconfig.Env], variables["VIGNETTE_NODE"] = string(text), s.App.Agent.Node
+	var environment []string // each variable once: of two the agent would take the first, and a shell the last
+	for name, value := range variables {
 		environment = append(environment, name+"="+value)
 	}
-	return append(environment, agentconfig.Env+"="+string(text), "VIGNETTE_NODE="+s.App.Agent.Node), nil
+	return environment, nil
 }
 
 // ownEntries of a root are not taken from the machine.

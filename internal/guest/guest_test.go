@@ -370,6 +370,24 @@ say $VIGNETTE_AGENT
 	}
 }
 
+func TestAnAppsOwnVariablesReplaceTheMachines(t *testing.T) {
+	own := map[string]string{"PATH": "/opt/tracker/bin", "HOME": "/var/tracker", "LEVEL": "debug"}
+	environment, err := appSpec{App: guestconfig.App{Agent: agentconfig.Config{App: "bft", Node: "veh-1"}, Env: own}}.environment()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string][]string{}
+	for _, variable := range environment {
+		name, value, _ := strings.Cut(variable, "=")
+		got[name] = append(got[name], value)
+	}
+	for name, want := range map[string]string{"PATH": own["PATH"], "HOME": own["HOME"], "LEVEL": "debug", "HOSTNAME": "veh-1", "VIGNETTE_NODE": "veh-1"} {
+		if !slices.Equal(got[name], []string{want}) {
+			t.Errorf("%s is %q; want %q alone", name, got[name], want)
+		}
+	}
+}
+
 func TestAFileOfAnAppMayLieBehindALinkOfTheMachine(t *testing.T) {
 	needRoot(t)
 	folder, err := os.MkdirTemp("/srv", "vignette-test")
