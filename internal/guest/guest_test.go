@@ -3,6 +3,7 @@ package guest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -301,6 +302,32 @@ func TestARadioIsSetUpAsInAPod(t *testing.T) {
 		}
 		if isManagement(link, []guestconfig.Interface{{MAC: "02:02:00:00:00:01"}}) || !isManagement(peer, []guestconfig.Interface{{MAC: "02:02:00:00:00:01"}}) {
 			t.Error("the radio is taken for the management interface, or the other one is not")
+		}
+	})
+}
+
+func TestRadiosMayHaveTheNamesThatTheKernelGaveToOthers(t *testing.T) {
+	inNamespace(t, func() {
+		g := &guest{log: quiet()}
+		for n, name := range []string{"eth2", "eth1", "wan"} { // of the networks
+			mac := net.HardwareAddr{2, 2, 0, 0, byte(n), 1}
+			if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: fmt.Sprint("eth", n+1), HardwareAddr: mac}, PeerName: fmt.Sprint("peer", n)}); err != nil {
+				t.Error(err)
+				return
+			}
+			g.config.Interfaces = append(g.config.Interfaces, guestconfig.Interface{Name: name, MAC: mac.String(), Address: fmt.Sprintf("198.18.%d.1/24", n), MTU: 1400})
+		}
+		for _, start := range []string{"the first", "another"} {
+			radios, err := g.setUpRadios(t.Context())
+			if err != nil {
+				t.Errorf("%s start of the agent: %v", start, err)
+				return
+			}
+			for _, r := range radios {
+				if link, err := netlink.LinkByName(r.Name); err != nil || link.Attrs().HardwareAddr.String() != r.MAC || link.Attrs().Index != r.index {
+					t.Errorf("%s start of the agent: %s is %+v, %v; want the radio %s", start, r.Name, link, err, r.MAC)
+				}
+			}
 		}
 	})
 }

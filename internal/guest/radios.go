@@ -3,6 +3,7 @@ package guest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -25,6 +26,9 @@ type radioLink struct {
 }
 
 func (g *guest) setUpRadios(ctx context.Context) ([]radioLink, error) {
+	if err := freeNames(ctx, g.config.Interfaces); err != nil {
+		return nil, err
+	}
 	var radios []radioLink
 	for _, i := range g.config.Interfaces {
 		index, err := setUpRadio(ctx, i)
@@ -38,6 +42,27 @@ func (g *guest) setUpRadios(ctx context.Context) ([]radioLink, error) {
 		g.log.Info("radio", "interface", i.Name, "address", i.Address, "mtu", i.MTU)
 	}
 	return radios, nil
+}
+
+// freeNames renames the radios that do not have their names yet. What the kernel calls one may be the name of another.
+func freeNames(ctx context.Context, radios []guestconfig.Interface) error {
+	for n, i := range radios {
+		mac, err := net.ParseMAC(i.MAC)
+		if err != nil {
+			return fmt.Errorf("radio %s: %w", i.Name, err)
+		}
+		link, err := waitForLink(ctx, mac)
+		if err != nil {
+			return fmt.Errorf("radio %s: %w", i.Name, err)
+		}
+		if link.Attrs().Name == i.Name {
+			continue
+		}
+		if err := errors.Join(netlink.LinkSetDown(link), netlink.LinkSetName(link, fmt.Sprint("vgradio", n))); err != nil {
+			return fmt.Errorf("radio %s: take the name %s from it: %w", i.Name, link.Attrs().Name, err)
+		}
+	}
+	return nil
 }
 
 // setUpRadio as podnet does for a pod.
