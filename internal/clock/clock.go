@@ -24,17 +24,19 @@ const (
 // SleepUntil waits until CLOCK_REALTIME shows t and returns nil, or ctx's error within 20 ms of ctx's end. It
 // returns at once if t has passed. On an idle machine it is typically less than 0.2 ms late, and never early.
 // It follows steps of the clock.
-func SleepUntil(ctx context.Context, t time.Time) error {
+func SleepUntil(ctx context.Context, t time.Time) error { return sleepUntil(ctx, t, Realtime) }
+
+func sleepUntil(ctx context.Context, t time.Time, realtime func() int64) error {
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		left := time.Duration(t.UnixNano() - Realtime())
+		left := time.Duration(t.UnixNano() - realtime())
 		if left <= 0 {
 			return nil
 		}
 		if left <= preciseWait {
-			if err := sleepAbsolute(unix.CLOCK_REALTIME, t.UnixNano()); err != nil {
+			if err := sleepPrecisely(left); err != nil {
 				return err
 			}
 			continue
@@ -56,15 +58,15 @@ func sleepRoughly(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// sleepAbsolute blocks the thread until the clock shows the given nanoseconds.
-func sleepAbsolute(clockID int32, nanoseconds int64) error {
+// sleepPrecisely blocks the thread. On CLOCK_REALTIME a clock that is set back would block it until the clock has caught up.
+func sleepPrecisely(d time.Duration) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	SetTimerSlack(timerSlackNanoseconds)
 	defer SetTimerSlack(0) // the thread returns to Go's pool unchanged
-	deadline := unix.NsecToTimespec(nanoseconds)
+	deadline := unix.NsecToTimespec(systemMonotonic() + d.Nanoseconds())
 	for {
-		err := unix.ClockNanosleep(clockID, unix.TIMER_ABSTIME, &deadline, nil)
+		err := unix.ClockNanosleep(unix.CLOCK_MONOTONIC, unix.TIMER_ABSTIME, &deadline, nil)
 		if err != unix.EINTR {
 			return err
 		}

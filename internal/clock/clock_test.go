@@ -59,6 +59,26 @@ func TestSleepUntilEndsWithItsContext(t *testing.T) {
 	}
 }
 
+func TestSleepUntilEndsWithItsContextWhenTheClockIsSetBackAtItsEnd(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	deadline := time.Now().Add(time.Minute)
+	readings := 0
+	realtime := func() int64 { // a minute fast, until it is set right
+		if readings++; readings == 1 {
+			return deadline.Add(-time.Millisecond).UnixNano()
+		}
+		return Realtime()
+	}
+	start := time.Now()
+	if err := sleepUntil(ctx, deadline, realtime); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v; want the context's error", err)
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("took %v to notice the end of the context", took)
+	}
+}
+
 func TestMonotonicReadsTheKernelsClock(t *testing.T) {
 	before := systemMonotonic()
 	got := Monotonic()
