@@ -66,6 +66,9 @@ func (s *splitter) Write(p []byte) (int, error) {
 		case ended && mayBeEvent(s.line):
 			events, others = s.assignLine(events, others)
 		default:
+			if len(s.line) > maxEventLine && looksLikeEvent(s.line) {
+				s.reportInvalid(fmt.Errorf("it has more than %d KiB", maxEventLine>>10))
+			}
 			others = append(others, s.line...)
 		}
 		s.line, s.plain = s.line[:0], !ended
@@ -103,14 +106,22 @@ func (s *splitter) assignLine(events, others []byte) (newEvents, newOthers []byt
 	}
 	record, err := s.record(s.line)
 	if err != nil {
-		if looksLikeEvent(s.line) && !s.reportedInvalid {
-			s.reportedInvalid = true
-			s.report(runapi.AgentEvent{Event: eventNoMessage, Instance: s.instance,
-				Message: fmt.Sprintf("a line of standard output looks like a message event and is invalid, as others may be: %v: %s", err, excerpt(s.line))})
+		if looksLikeEvent(s.line) {
+			s.reportInvalid(err)
 		}
 		return events, append(others, s.line...)
 	}
 	return append(events, record...), others
+}
+
+// reportInvalid reports the kept line, if it is the first that was meant as an event and is none.
+func (s *splitter) reportInvalid(err error) {
+	if s.reportedInvalid {
+		return
+	}
+	s.reportedInvalid = true
+	s.report(runapi.AgentEvent{Event: eventNoMessage, Instance: s.instance,
+		Message: fmt.Sprintf("a line of standard output looks like a message event and is invalid, as others may be: %v: %s", err, excerpt(s.line))})
 }
 
 // event is a record whose position is kept as the app wrote it, as the altitude may be missing.

@@ -66,7 +66,8 @@ func TestMessageEventsAreTakenOutOfStandardOutput(t *testing.T) {
 		"a time in microseconds":          {`{"ts":1588759108433123,"status":"sent","id":"a"}` + "\n", "", `{"ts":1588759108433123,"status":"sent","id":"a"}` + "\n", eventNoMessage},
 		"a time in seconds":               {`{"ts":5.5,"status":"sent","id":"a"}` + "\n", "", `{"ts":5.5,"status":"sent","id":"a"}` + "\n", eventNoMessage},
 		"a torn event":                    {`{"ts":1588759108433123456,"id":"a","status":"se`, "", `{"ts":1588759108433123456,"id":"a","status":"se`, eventNoMessage},
-		"a line too long for an event":    {`{"ts":1588759108433123456,"status":"sent","id":"` + long + `"}` + "\n" + wholeEvent, wholeEvent, `{"ts":1588759108433123456,"status":"sent","id":"` + long + `"}` + "\n", ""},
+		"a line too long for an event":    {`{"ts":1588759108433123456,"status":"sent","id":"` + long + `"}` + "\n" + wholeEvent, wholeEvent, `{"ts":1588759108433123456,"status":"sent","id":"` + long + `"}` + "\n", eventNoMessage},
+		"a long line of something else":   {`{"level":"` + long + `"}` + "\n", "", `{"level":"` + long + `"}` + "\n", ""},
 		"a line that is not text":         {"\x00\xff{\n", "", "\x00\xff{\n", ""},
 		"empty lines":                     {"\n\n\n", "", "\n\n\n", ""},
 		"many blanks before text":         {strings.Repeat(" ", 40) + "x\n", "", strings.Repeat(" ", 40) + "x\n", ""},
@@ -107,6 +108,16 @@ func TestWhyALineIsNoMessageEventIsSaidInWords(t *testing.T) {
 		if len(told) != 1 || told[0].Message != "a line of standard output looks like a message event and is invalid, as others may be: "+want+": "+event {
 			t.Errorf("%s: told %+v; want %q", event, told, want)
 		}
+	}
+}
+
+func TestALineThatIsTooLongForAMessageEventIsTold(t *testing.T) {
+	t.Parallel()
+	line := `{"status":"sent","id":"a","payload":"` + strings.Repeat("x", maxEventLine)
+	told := splitInPieces(line+"\"}\n", 4096).told
+	const want = "a line of standard output looks like a message event and is invalid, as others may be: it has more than 64 KiB: "
+	if len(told) != 1 || told[0].Message != want+line[:200]+" …" {
+		t.Errorf("told %+v; want %q and its beginning", told, want)
 	}
 }
 
