@@ -148,7 +148,7 @@ func (a *Agent) heldFor(planned time.Time) (all []*heldProcess) {
 // releaseStart releases all processes that are held for a start at this time. If one was killed meanwhile, supervise notices.
 func (a *Agent) releaseStart(planned time.Time) {
 	for _, h := range a.heldFor(planned) {
-		h.started = wallClock()
+		h.started = time.Now()
 		_ = syscall.Kill(h.process.pid, syscall.SIGCONT)
 	}
 }

@@ -107,6 +107,21 @@ func TestAHeldProcessRunsNothingUntilItsRelease(t *testing.T) {
 	}
 }
 
+func TestHowLongAProcessRanDoesNotFollowStepsOfTheClock(t *testing.T) {
+	for _, held := range []bool{true, false} {
+		a, in := newHolder(t, "sleep", "60")
+		due := time.Now().Add(300 * time.Millisecond).Round(0)
+		if held {
+			in.hold(due)
+			a.releaseStart(due)
+		}
+		in.begin(t.Context(), "a1", due, new(time.Duration))
+		if started := in.process.started; started == started.Round(0) { // which only has the time of day
+			t.Errorf("held %t: started %v; want Go's monotonic reading too", held, started)
+		}
+	}
+}
+
 func TestAnInstanceKnowsItsNextPlannedStop(t *testing.T) {
 	a, in := newHolder(t, "true")
 	t0 := time.Unix(1_000_000_000, 0)

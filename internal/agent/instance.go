@@ -67,7 +67,7 @@ type instance struct {
 type process struct {
 	pid     int
 	command *exec.Cmd
-	started time.Time
+	started time.Time     // with Go's monotonic reading: steps of the clock do not change how long it ran
 	done    chan struct{} // closed once code is valid
 	code    int
 	// killed is set when its grace had passed; the instance's lock guards it.
@@ -149,7 +149,7 @@ func (in *instance) launch() (time.Time, error) {
 	}
 	err := in.agent.children.start(command)
 	p := newProcess(command)
-	p.started = wallClock()
+	p.started = time.Now()
 	in.process = p
 	if err != nil {
 		err = explainStart(command.Path, err)
@@ -241,7 +241,7 @@ func (in *instance) supervise(p *process) {
 			break
 		}
 		code := p.code
-		ran := wallClock().Sub(p.started)
+		ran := time.Since(p.started)
 		in.agent.events.add(runapi.AgentEvent{Event: eventExited, Instance: in.spec.Name, ExitCode: &code,
 			Message: fmt.Sprintf("by itself, %.1f s after its start", ran.Seconds())})
 		if code == 0 {
