@@ -184,6 +184,9 @@ func interpreter(head string) string {
 		return ""
 	}
 	line, _, _ = strings.Cut(line, "\n")
-	path, _, _ := strings.Cut(strings.TrimLeft(line, " \t"), " ")
-	return path
+	line = strings.TrimLeft(line, " \t")
+	if end := strings.IndexAny(line, " \t"); end >= 0 {
+		line = line[:end]
+	}
+	return line
 }

@@ -24,6 +24,9 @@ func checkProgram(name string) error {
 		return fmt.Errorf("command %s: %w", name, err)
 	}
 	loader := loaderOf(path)
+	if strings.HasSuffix(loader, "\r") {
+		return fmt.Errorf("command %s is a script whose lines end as in Windows, with which its interpreter is not found: want a line feed alone", name)
+	}
 	if _, err := os.Stat(loader); loader != "" && errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("command %s needs %s, which the app's image does not have", name, loader)
 	}
@@ -41,7 +44,7 @@ func loaderOf(path string) string {
 	head := make([]byte, 256)
 	n, _ := f.Read(head)
 	if script := interpreter(string(head[:n])); script != "" {
-		return strings.TrimRight(script, "\r")
+		return script
 	}
 	program, err := elf.NewFile(f)
 	if err != nil || program.Machine != machines[runtime.GOARCH] {

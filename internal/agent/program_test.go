@@ -49,6 +49,8 @@ func TestWhyAProgramCannotStartIsExplained(t *testing.T) {
 	for name, c := range map[string]struct{ command, want string }{
 		"a program in PATH":            {"sh", ""},
 		"a script":                     {executable(t, "#!/bin/sh\n"), ""},
+		"a script with a tab":          {executable(t, "#!/bin/sh\t-e\n"), ""},
+		"a script of Windows":          {executable(t, "#!/bin/sh\r\n"), "want a line feed alone"},
 		"no such program":              {"no-such-program", "the app's image has no such program"},
 		"no such file":                 {"/no/such/program", "the app's image has no such program"},
 		"not executable":               {plain, "is not executable for user id"},
