@@ -90,6 +90,9 @@ func (o *compareOptions) checkArguments(cmd *cobra.Command, args []string) error
 		return fmt.Errorf("--output %q: want %s", o.output, strings.Join(comparisonOutputs, ", "))
 	}
 	for _, arg := range args {
+		if arg == "" {
+			return errors.New("one of the NAMEs is empty: want that of an experiment")
+		}
 		if isDirectory(arg) {
 			return fmt.Errorf("%s is a folder: vignette compare takes runs in the archive; downloaded ones are compared by python3 -m vignette_analysis compare DIR DIR", arg)
 		}

@@ -106,10 +106,12 @@ func noArguments(cmd *cobra.Command, args []string) error {
 // oneArgument demands one argument; what describes it in errors.
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		switch len(args) {
-		case 0:
+		switch {
+		case len(args) == 0:
 			return fmt.Errorf("%s needs %s: see %[1]s --help", cmd.CommandPath(), what)
-		case 1:
+		case args[0] == "": // to the archive it means every name
+			return fmt.Errorf("%s needs %s, and the given one is empty", cmd.CommandPath(), what)
+		case len(args) == 1:
 			return nil
 		}
 		return fmt.Errorf("%s takes one argument, %s; %q is too much", cmd.CommandPath(), what, args[1])

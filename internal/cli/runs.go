@@ -72,7 +72,12 @@ func newRunsDelete(t *target) *cobra.Command {
 		Example: "  vignette runs delete quickstart\n" +
 			"  vignette runs delete quickstart --yes\n" +
 			"  vignette runs delete quickstart --uid 0b6fd5cc-5c1e-4f5e-9d43-6a0f3c5f6d11 --yes",
-		Args:              oneArgument("the NAME of an experiment"),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("uid") && (len(uids) == 0 || slices.Contains(uids, "")) { // such as that of an unset variable
+				return errors.New("--uid is empty: want the UID of a run, as vignette runs list shows it; without --uid all runs of the name are deleted")
+			}
+			return oneArgument("the NAME of an experiment")(cmd, args)
+		},
 		ValidArgsFunction: t.completeArchived,
 		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {
 			return t.explainArchive(c.deleteRuns(cmd.Context(), args[0], uids, yes, cmd.OutOrStdout()))

@@ -164,3 +164,20 @@ func TestRunsThatMayNotBeDeletedSayWhatIsMissing(t *testing.T) {
 		t.Errorf("%d runs are left of 1", got)
 	}
 }
+
+func TestAnEmptyNameOrUIDDoesNotStandForEveryRun(t *testing.T) {
+	for _, c := range []struct {
+		arguments []string
+		want      string
+	}{
+		{[]string{"runs", "delete", "", "--yes"}, "vignette runs delete needs the NAME of an experiment, and the given one is empty"},
+		{[]string{"runs", "delete", "quickstart", "--uid", "", "--yes"}, "--uid is empty: want the UID of a run"},
+		{[]string{"runs", "delete", "quickstart", "--uid", "run-1,", "--yes"}, "--uid is empty: want the UID of a run"},
+		{[]string{"results", ""}, "vignette results needs the NAME of an experiment, and the given one is empty"},
+		{[]string{"compare", "lan", ""}, "one of the NAMEs is empty: want that of an experiment"},
+	} {
+		if code, _, errs := vignette(append(c.arguments, "--kubeconfig", "/dev/null")...); code == 0 || !strings.Contains(errs, c.want) {
+			t.Errorf("vignette %q: %d, %q; want %s", c.arguments, code, errs, c.want)
+		}
+	}
+}
