@@ -397,11 +397,12 @@ func (r *captureRun) sample(ctx context.Context) (newest *runapi.CaptureSample, 
 }
 
 func newestSample(log io.Reader, capture, node string) (newest *runapi.CaptureSample, err error) {
-	_, err = eachLine(log, true, func(line []byte) {
+	_, err = eachLine(log, true, func(line []byte) error {
 		var sample runapi.CaptureSample
 		if bytes.Contains(line, []byte(`"capture"`)) && json.Unmarshal(line, &sample) == nil && sample.Capture == capture && sample.Node == node {
 			newest = &sample
 		}
+		return nil
 	})
 	return newest, err
 }

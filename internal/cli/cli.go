@@ -34,13 +34,17 @@ func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writ
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	stdout, stderr = safetext.NewWriter(stdout), safetext.NewWriter(stderr)
-	root := newRoot(version, filepath.Base(args[0]), stdout)
+	out := safetext.NewWriter(stdout)
+	stderr = safetext.NewWriter(stderr)
+	root := newRoot(version, filepath.Base(args[0]), out)
 	root.SetArgs(args[1:])
 	root.SetIn(stdin)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
 	var code exit
+	if err == nil || errors.As(err, &code) {
+		err = cmp.Or(out.Err(), err) // what was not written, such as on a full disk, must not look like all
+	}
 	switch {
 	case err == nil:
 		return 0

@@ -242,6 +242,44 @@ func TestLogsOfANode(t *testing.T) {
 	}
 }
 
+// fullDisk is a file that takes nothing.
+func fullDisk(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+func TestLogsThatCannotBeWrittenAreAnError(t *testing.T) {
+	for name, o := range map[string]logsOptions{"all": {tail: -1}, "the end": {tail: 1}, "as they come": {tail: -1, follow: true}} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlatform()
+			close(p.done)
+			o.streams = []string{"stdout"}
+			err := p.cluster(t, liveCluster()).logs(t.Context(), "hq/broker", o, newLogWriter(fullDisk(t), io.Discard))
+			if !errors.Is(err, syscall.ENOSPC) {
+				t.Errorf("%v; want that the disk is full", err)
+			}
+		})
+	}
+}
+
+func TestOutputThatCannotBeWrittenIsAnError(t *testing.T) {
+	for _, args := range [][]string{
+		{"validate", "../../scenarios/quickstart/experiment.yaml"},
+		{"scenario", "inspect", chainFile(t, chain)},
+	} {
+		var errs bytes.Buffer
+		code := Main("", append([]string{"vignette"}, args...), strings.NewReader(""), fullDisk(t), &errs)
+		if code != exitFailure || !strings.Contains(errs.String(), "no space left on device") {
+			t.Errorf("vignette %q: exit code %d, %q; want that the disk is full", args, code, errs.String())
+		}
+	}
+}
+
 func TestLogsSinceShowsNewEventsOnly(t *testing.T) {
 	var out bytes.Buffer
 	o := logsOptions{streams: []string{"messages"}, instance: 1, tail: -1, since: time.Minute}

@@ -284,18 +284,21 @@ func (r *logReader) read(ctx context.Context, source logSource) (int64, error) {
 	}
 	defer content.Close()
 	var last [][]byte
-	size, err := eachLine(content, !r.options.follow, func(line []byte) {
+	size, err := eachLine(content, !r.options.follow, func(line []byte) error {
 		switch {
 		case !r.recent(line):
 		case r.options.tail < 0:
-			r.writer.line(source, line)
+			return r.writer.line(source, line)
 		default:
 			last = append(last, slices.Clone(line))
 			last = last[max(0, len(last)-r.options.tail):]
 		}
+		return nil
 	})
 	for _, line := range last {
-		r.writer.line(source, line)
+		if err := r.writer.line(source, line); err != nil {
+			return size, err
+		}
 	}
 	return size, err
 }
@@ -311,14 +314,16 @@ func (r *logReader) recent(line []byte) bool {
 	return json.Unmarshal(line, &event) != nil || r.now().Sub(time.Unix(0, event.TimeNanoseconds)) <= r.options.since
 }
 
-// eachLine passes on complete lines, and perhaps an incomplete last one; size is the number of bytes passed on.
-func eachLine(content io.Reader, incomplete bool, use func([]byte)) (size int64, err error) {
+// eachLine passes on complete lines, and perhaps an incomplete last one, up to an error; size is the number of bytes passed on.
+func eachLine(content io.Reader, incomplete bool, use func([]byte) error) (size int64, err error) {
 	buffered := bufio.NewReader(content)
 	for {
 		line, err := buffered.ReadBytes('\n')
 		if err == nil || incomplete && len(line) > 0 {
 			size += int64(len(line))
-			use(bytes.TrimSuffix(line, []byte("\n")))
+			if err := use(bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+				return size, err
+			}
 		}
 		if errors.Is(err, io.EOF) {
 			return size, nil
@@ -369,10 +374,11 @@ func (r *logReader) followOne(ctx context.Context, source logSource, written boo
 	}
 	content := newFollower(ctx, r.cluster, r.uid, source.path, offset, r.writer.note)
 	defer content.Close()
-	_, err := eachLine(content, true, func(line []byte) {
+	_, err := eachLine(content, true, func(line []byte) error {
 		if r.recent(line) {
-			r.writer.line(source, line)
+			return r.writer.line(source, line)
 		}
+		return nil
 	})
 	return err
 }
@@ -414,7 +420,7 @@ func sameInstance(a, b logSource) bool {
 	return strings.TrimSuffix(a.name, " stderr") == strings.TrimSuffix(b.name, " stderr")
 }
 
-func (w *logWriter) line(source logSource, line []byte) {
+func (w *logWriter) line(source logSource, line []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	out := w.out
@@ -432,7 +438,8 @@ func (w *logWriter) line(source logSource, line []byte) {
 	if !w.raw {
 		text = safetext.Terminal(strings.TrimSuffix(text, "\r"))
 	}
-	fmt.Fprintf(out, "%s%s\n", prefix, text)
+	_, err := fmt.Fprintf(out, "%s%s\n", prefix, text)
+	return err
 }
 
 func (w *logWriter) note(text string) {

@@ -2,6 +2,7 @@
 package safetext
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"regexp"
@@ -73,6 +74,7 @@ func controlsTerminal(r rune) bool {
 type Writer struct {
 	out     io.Writer
 	waiting string
+	err     error
 }
 
 // NewWriter returns a Writer to out.
@@ -84,10 +86,14 @@ func (w *Writer) Write(p []byte) (int, error) {
 	safe, used := escape(text, false)
 	w.waiting = text[used:]
 	if _, err := io.WriteString(w.out, safe); err != nil {
+		w.err = cmp.Or(w.err, err)
 		return 0, err
 	}
 	return len(p), nil
 }
+
+// Err is the first error of the writer behind, for callers that do not look at each write.
+func (w *Writer) Err() error { return w.err }
 
 // Unwrap returns the writer behind a Writer, and any other unchanged.
 func Unwrap(out io.Writer) io.Writer {
