@@ -375,14 +375,14 @@ func (n *near) left(c *client, e *entry, delivered bool) {
 	n.mu.Lock()
 	e.clients--
 	delete(e.wake, c)
-	done, clients, keyed := e.done, e.clients, e.keyed
+	done, clients, unwanted := e.done, e.clients, n.dropLocked(e)
 	n.mu.Unlock()
 	switch {
 	case clients > 0:
 	case !done && e.safe:
 		n.abandon(e, "the client did not wait")
-	case done && !keyed: // nobody can ask for the response again
-		n.forget(e)
+	case unwanted:
+		n.store.Remove(e.response)
 		if delivered {
 			atStep(stepRemoved)
 		}

@@ -62,7 +62,9 @@ type entry struct {
 	// loggedSent: this process logged that it was sent. A later one is logged as a retransmission.
 	loggedSent bool
 	// keyed: its client may repeat it, so that the response is kept.
-	keyed               bool
+	keyed bool
+	// over: its deadline is past, or it was abandoned. A repetition is a new request.
+	over                bool
 	clients             int
 	unanswered, waiting *list.Element
 	done                bool
@@ -188,9 +190,8 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 	if held != nil && e.clients == 0 { // as many might collect until their deadlines
 		own, held = &refusal{502, errorInternal, "There was a response, which the proxy could not keep on its full disk."}, nil
 	}
-	e.done, e.refusal, e.held = true, own, held
-	// Nobody can ask for the response any more. A repetition of an abandoned request is a new one.
-	unwanted := e.clients == 0 && !e.keyed || abandoned
+	e.done, e.refusal, e.held, e.over = true, own, held, abandoned
+	unwanted := n.dropLocked(e)
 	n.unanswered.Remove(e.unanswered)
 	if e.waiting != nil {
 		n.waiting.Remove(e.waiting)
@@ -206,26 +207,39 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 	n.metrics.requests.WithLabelValues(outcome).Inc()
 	n.store.Remove(e.request)
 	if unwanted {
-		n.forget(e)
+		n.store.Remove(e.response)
 		return true
 	}
 	n.forgetLater(e)
 	return true
 }
 
-// forgetLater removes a response at its deadline.
+// forgetLater removes a response at its deadline. Clients that wait for it then still get it.
 func (n *near) forgetLater(e *entry) {
-	time.AfterFunc(time.Until(e.request.Deadline), func() { n.forget(e) })
+	time.AfterFunc(time.Until(e.request.Deadline), func() {
+		n.mu.Lock()
+		e.over = true
+		unwanted := n.dropLocked(e)
+		n.mu.Unlock()
+		if unwanted {
+			n.store.Remove(e.response)
+		}
+	})
 }
 
-func (n *near) forget(e *entry) {
-	n.mu.Lock()
+// dropLocked drops a request for whose response nobody can ask any more. It reports whether nobody reads it either: then the caller removes it.
+func (n *near) dropLocked(e *entry) bool {
+	if !e.done || e.keyed && !e.over {
+		return false
+	}
 	if n.entries[e.request.ID] == e {
 		delete(n.entries, e.request.ID)
 	}
+	if e.clients > 0 {
+		return false
+	}
 	e.held = nil
-	n.mu.Unlock()
-	n.store.Remove(e.response)
+	return true
 }
 
 // work carries requests until the proxy ends.

@@ -2,9 +2,12 @@ package proxy
 
 import (
 	"bufio"
+	"bytes"
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -124,4 +127,47 @@ func TestARequestWhoseDeadlinePassesWhileItIsReadIsToldSo(t *testing.T) {
 			t.Errorf("status %d, %q, %v; want 408, %q", response.StatusCode, text, err, want)
 		}
 	})
+}
+
+func TestAClientGetsAResponseThatCameBeforeItsDeadlineHoweverLateItReadsIt(t *testing.T) {
+	for name, room := range map[string]int64{"on the disk": 1 << 20, "held, as the disk is full": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				folder := t.TempDir()
+				s, records, err := store.Open(folder, room)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer s.Close()
+				config := proxyconfig.Config{Instance: "a/near", Near: &proxyconfig.Near{DeadlineSeconds: 60}}.WithDefaults()
+				n := openNear(t.Context(), config, s, records, nil, newMetrics(config.Instance), &recorder{instance: config.Instance, warn: func(text string) { t.Log(text) }})
+				e := n.newEntry(store.Record{ID: frame.ID{1}, Deadline: time.Now().Add(time.Minute)}, false)
+				e.keyed, e.clients = true, 1
+				n.enqueue(e)
+				var content bytes.Buffer
+				if _, err := frame.WriteContent(&content, message.Head{Start: "HTTP/1.1 200 OK", Fields: []string{"Content-Length: 4"}}, strings.NewReader("late"), func() []string { return nil }); err != nil {
+					t.Fatal(err)
+				}
+				if err := n.answered(e, frame.Frame{Kind: frame.Response, ID: e.request.ID, Content: content.Bytes()}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+				if again, err := n.reserve(e.request.ID); again != nil || err != nil {
+					t.Errorf("a repetition after the deadline joins the old request, %v; want a new one", err)
+				}
+				response, answer, _, err := n.response(e, http.MethodGet)
+				if err != nil {
+					t.Fatalf("%v; want the response", err)
+				}
+				defer response.Close()
+				if text, err := io.ReadAll(answer); err != nil || string(text) != "late" {
+					t.Errorf("%q, %v; want the response's body", text, err)
+				}
+				n.left(nil, e, true)
+				if files, _ := filepath.Glob(filepath.Join(folder, "*.response")); len(files) > 0 || e.held != nil {
+					t.Errorf("%v on the disk, %d bytes held when the last client has left; want none", files, len(e.held))
+				}
+			})
+		})
+	}
 }
