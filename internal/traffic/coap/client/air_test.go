@@ -27,9 +27,10 @@ type air struct {
 	sent []datagram
 }
 
+// datagram without a content is an ICMP message about another one.
 type datagram struct {
-	from, to netip.AddrPort
-	content  []byte
+	from, to       netip.AddrPort
+	content, quote []byte
 }
 
 func newAir() *air { return &air{sockets: map[netip.AddrPort]*airSocket{}, next: 40000} }
@@ -40,12 +41,14 @@ type airSocket struct {
 	inbox   chan datagram
 	closed  chan struct{}
 	closing sync.Once
+	// refused is what ICMP messages quoted.
+	refused chan []byte
 }
 
 func (a *air) socket(at netip.AddrPort) *airSocket {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := &airSocket{air: a, at: at, inbox: make(chan datagram, 4096), closed: make(chan struct{})}
+	s := &airSocket{air: a, at: at, inbox: make(chan datagram, 4096), closed: make(chan struct{}), refused: make(chan []byte, 16)}
 	a.sockets[at] = s
 	return s
 }
@@ -54,11 +57,18 @@ func (s *airSocket) read(b []byte) (int, origin, error) {
 	select {
 	case d := <-s.inbox:
 		if d.content == nil {
+			s.refused <- d.quote
 			return 0, origin{}, syscall.ECONNREFUSED // the kernel got an ICMP message
 		}
 		return copy(b, d.content), origin{remote: d.from, multicast: d.to.Addr().IsMulticast()}, nil
 	case <-s.closed:
 		return 0, origin{}, net.ErrClosed
+	}
+}
+
+func (s *airSocket) refusals(each func(*request.Failure, []byte)) {
+	for len(s.refused) > 0 {
+		each(request.Failed(request.Refused, ""), <-s.refused)
 	}
 }
 

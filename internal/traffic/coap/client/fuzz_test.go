@@ -70,8 +70,9 @@ func (n nowhere) read([]byte) (int, origin, error) {
 	<-n.closed
 	return 0, origin{}, net.ErrClosed
 }
-func (nowhere) write([]byte, origin) error { return nil }
-func (n nowhere) close() error             { close(n.closed); return nil }
+func (nowhere) write([]byte, origin) error              { return nil }
+func (nowhere) refusals(func(*request.Failure, []byte)) {}
+func (n nowhere) close() error                          { close(n.closed); return nil }
 
 func fuzzedPeer(f *testing.F) (*Peer, *endpoint) {
 	s := nowhere{make(chan struct{})}

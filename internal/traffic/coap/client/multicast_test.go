@@ -61,21 +61,6 @@ func gather(ctx context.Context, s socket, to, path string, each func(at time.Ti
 	}
 }
 
-// plainSocket is a socket that no peer reads.
-type plainSocket struct{ *net.UDPConn }
-
-func (s plainSocket) read(b []byte) (int, origin, error) {
-	n, from, err := s.ReadFromUDPAddrPort(b)
-	return n, origin{remote: from}, err
-}
-
-func (s plainSocket) write(b []byte, to origin) error {
-	_, err := s.WriteToUDPAddrPort(b, to.remote)
-	return err
-}
-
-func (s plainSocket) close() error { return s.Close() }
-
 // askGroup prints the first response of the group.
 func askGroup() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
@@ -84,7 +69,7 @@ func askGroup() error {
 	if err != nil {
 		return err
 	}
-	return gather(ctx, plainSocket{conn}, group+":5683", "/state", func(_ time.Time, r request.Response) {
+	return gather(ctx, groupSocket{conn}, group+":5683", "/state", func(_ time.Time, r request.Response) {
 		if ctx.Err() == nil {
 			fmt.Printf("response %d %s\n", r.Status, r.Body)
 		}

@@ -179,6 +179,10 @@ func dialUDP(to netip.AddrPort) (socket, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := quietio.Control(conn, request.TellRefusals); err != nil {
+		conn.Close()
+		return nil, err
+	}
 	_ = conn.SetReadBuffer(receiveBuffer) // a smaller one works too
 	return connectedSocket{conn, origin{remote: to}}, nil
 }
@@ -191,6 +195,10 @@ func (s connectedSocket) read(b []byte) (int, origin, error) {
 func (s connectedSocket) write(b []byte, _ origin) error {
 	_, err := s.conn.Write(b)
 	return err
+}
+
+func (s connectedSocket) refusals(each func(failure *request.Failure, quote []byte)) {
+	request.ReadRefusals(s.conn, each)
 }
 
 func (s connectedSocket) close() error { return s.conn.Close() }
@@ -298,6 +306,9 @@ func (s *serverSocket) write(b []byte, to origin) error {
 	return err
 }
 
+// refusals implements socket: the kernel tells none.
+func (s *serverSocket) refusals(func(*request.Failure, []byte)) {}
+
 func (s *serverSocket) close() error { return s.conn.Close() }
 
 // groupSocket sends multicast requests on one interface.
@@ -334,5 +345,8 @@ func (s groupSocket) write(b []byte, to origin) error {
 	_, err := s.conn.WriteToUDPAddrPort(b, to.remote)
 	return err
 }
+
+// refusals implements socket: there are none of multicast.
+func (s groupSocket) refusals(func(*request.Failure, []byte)) {}
 
 func (s groupSocket) close() error { return s.conn.Close() }

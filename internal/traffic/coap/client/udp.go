@@ -2,12 +2,12 @@ package client
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"net"
 	"net/netip"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/plgd-dev/go-coap/v3/message"
@@ -47,6 +47,8 @@ type origin struct {
 type socket interface {
 	read(b []byte) (n int, from origin, err error)
 	write(b []byte, to origin) error
+	// refusals calls each for the datagrams that were refused since the last call, with what is known of their beginning.
+	refusals(each func(failure *request.Failure, quote []byte))
 	close() error
 }
 
@@ -64,13 +66,16 @@ type endpoint struct {
 	separate   int
 	separateOf map[netip.Addr]int
 	// id is that of the last message.
-	id uint16
-	// outstanding messages, for acknowledgements and resets.
-	outstanding map[messageKey]*exchange
-	history     *history
+	id      uint16
+	history *history
 	// answered has when expected responses came, answeredList the same oldest first.
 	answered     map[responseKey]time.Time
 	answeredList []responseKey
+
+	// expecting is the lock of outstanding, which write takes. It may be called under mu.
+	expecting sync.Mutex
+	// outstanding messages, for acknowledgements, resets and refusals.
+	outstanding map[messageKey]*exchange
 }
 
 // responseKey identifies a response. A server that starts again uses its message ids again, but for other tokens.
@@ -96,7 +101,7 @@ func (e *endpoint) read() {
 			e.exchanges.fail(request.Failed(request.Cancelled, ""))
 			return
 		case err != nil: // an ICMP message, of a connected socket
-			e.fail(failureOf(err))
+			e.readRefusals(nil)
 			if request.NetworkFailure(err) == nil && !clock.Pause(e.ctx, 10*time.Millisecond) { // not again and again at once
 				return
 			}
@@ -106,13 +111,23 @@ func (e *endpoint) read() {
 	}
 }
 
-// fail fails the requests that are sent. The others still wait for their turn.
-func (e *endpoint) fail(f *request.Failure) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, x := range e.outstanding {
-		x.deliver(event{kind: failed, err: f})
-	}
+// readRefusals fails the requests whose datagrams were refused, by the message ids that ICMP quotes. A quote without one may be of any
+// datagram but the unsent one.
+func (e *endpoint) readRefusals(unsent []byte) {
+	e.socket.refusals(func(failure *request.Failure, quote []byte) {
+		e.expecting.Lock()
+		defer e.expecting.Unlock()
+		for key, x := range e.outstanding {
+			if quotes(quote, key.id) || len(quote) < 4 && !quotes(unsent, key.id) {
+				x.deliver(event{kind: failed, err: failure})
+			}
+		}
+	})
+}
+
+// quotes reports whether a datagram begins a message of ours with an id. Acknowledgements and resets have the peer's ids.
+func quotes(datagram []byte, id int32) bool {
+	return len(datagram) >= 4 && message.Type(datagram[0]>>4&3) <= message.NonConfirmable && int32(binary.BigEndian.Uint16(datagram[2:])) == id
 }
 
 // receive handles a datagram.
@@ -148,9 +163,9 @@ func (e *endpoint) empty(m message.Message, from origin) {
 		e.control(message.Reset, m.MessageID, from) // the answer to a ping
 		return
 	}
-	e.mu.Lock()
+	e.expecting.Lock()
 	x := e.outstanding[messageKey{from.remote, m.MessageID}]
-	e.mu.Unlock()
+	e.expecting.Unlock()
 	switch {
 	case m.Type == message.Reset && x != nil:
 		x.deliver(event{kind: failed, err: request.Failed(request.Reset, "the addressee reset the message")})
@@ -167,9 +182,9 @@ func (e *endpoint) response(m message.Message, from origin, at time.Time) {
 	}
 	key := messageKey{from.remote, m.MessageID}
 	if m.Type == message.Acknowledgement {
-		e.mu.Lock()
+		e.expecting.Lock()
 		mine := e.outstanding[key] == x
-		e.mu.Unlock()
+		e.expecting.Unlock()
 		if x != nil && mine {
 			x.deliver(event{kind: responded, message: m, at: at})
 		}
@@ -353,7 +368,9 @@ func (e *endpoint) endSeparate(peer netip.Addr) {
 
 func (e *endpoint) write(b []byte, to origin) error {
 	err := e.socket.write(b, to)
-	if errors.Is(err, syscall.ECONNREFUSED) { // an ICMP message about an earlier datagram; this one was not sent
+	for attempt := 0; err != nil && attempt < 3 && !errors.Is(err, net.ErrClosed); attempt++ {
+		// The kernel may tell this of an earlier datagram, and has not sent this one.
+		e.readRefusals(b)
 		err = e.socket.write(b, to)
 	}
 	switch {
@@ -368,14 +385,14 @@ func (e *endpoint) write(b []byte, to origin) error {
 }
 
 func (e *endpoint) expect(x *exchange, id int32) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.expecting.Lock()
+	defer e.expecting.Unlock()
 	e.outstanding[messageKey{x.to.remote, id}] = x
 }
 
 func (e *endpoint) forget(x *exchange, id int32) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+	e.expecting.Lock()
+	defer e.expecting.Unlock()
 	if key := (messageKey{x.to.remote, id}); e.outstanding[key] == x {
 		delete(e.outstanding, key)
 	}

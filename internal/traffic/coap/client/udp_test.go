@@ -17,7 +17,9 @@ import (
 
 	"github.com/plgd-dev/go-coap/v3/message"
 	"github.com/plgd-dev/go-coap/v3/message/codes"
+	"golang.org/x/sys/unix"
 
+	"vignette.dev/vignette/internal/quietio"
 	limits "vignette.dev/vignette/internal/traffic/coap"
 	"vignette.dev/vignette/internal/traffic/request"
 )
@@ -312,11 +314,14 @@ func TestARequestFailsWithItsReason(t *testing.T) {
 
 func TestAPortWithoutAServerRefuses(t *testing.T) {
 	t.Parallel()
-	for name, open := range map[string]request.Open{"UDP": Open, "TCP": OpenTCP} {
-		client, _ := real(t, open, nil)
+	for name, c := range map[string]struct {
+		open request.Open
+		to   string
+	}{"UDP": {Open, "127.0.0.1:9"}, "UDP over IPv6": {Open, "[::1]:9"}, "TCP": {OpenTCP, "127.0.0.1:9"}} {
+		client, _ := real(t, c.open, nil)
 		for range 2 {
 			begun := time.Now()
-			_, _, err := client.Do(t.Context(), "127.0.0.1:9", anyRequest, request.Events{})
+			_, _, err := client.Do(t.Context(), c.to, anyRequest, request.Events{})
 			if request.ReasonOf(err) != request.Refused || time.Since(begun) > 5*time.Second {
 				t.Errorf("%s: %v after %v; want it refused at once", name, err, time.Since(begun))
 			}
@@ -348,6 +353,94 @@ func TestARefusalFailsNoRequestThatWaitsForItsTurn(t *testing.T) {
 			t.Errorf("the request after it: %v; want its answer", err)
 		}
 	})
+}
+
+func TestALateRefusalFailsTheRequestThatItQuotesOnly(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := newAir()
+		client := a.peer(t, "", func(s *request.Setup) { s.CoAP.NSTART = 3 })
+		var failed [3]chan error
+		for i := range failed {
+			failed[i] = make(chan error, 1)
+			go func() {
+				_, _, err := client.Do(t.Context(), server, anyRequest, request.Events{})
+				failed[i] <- err
+			}()
+			synctest.Wait()
+		}
+		a.peer(t, server, nil)
+		// The last one quotes an acknowledgement, whose id is the server's.
+		for _, quote := range [][]byte{a.sent[1].content[:8], {0x60, 0, a.sent[2].content[2], a.sent[2].content[3]}} {
+			a.deliver(datagram{to: a.sent[0].from, quote: quote})
+		}
+		for i, want := range []request.Reason{"", request.Refused, ""} {
+			if err := <-failed[i]; request.ReasonOf(err) != want {
+				t.Errorf("request %d: %v; want %q, as only the second was refused", i+1, err, want)
+			}
+		}
+	})
+}
+
+func TestARefusalOfAnEarlierDatagramDoesNotFailTheNextOne(t *testing.T) {
+	t.Parallel()
+	server, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := netip.MustParseAddrPort(server.LocalAddr().String())
+	server.Close()
+	s, err := dialUDP(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	e := &endpoint{socket: s, outstanding: map[messageKey]*exchange{}} // nobody reads, so that writing gets the refusal
+	var exchanges [2]*exchange
+	write := func(id int32) {
+		exchanges[id] = &exchange{to: origin{remote: at}, events: make(chan event, 4)}
+		e.expect(exchanges[id], id)
+		b, err := format(message.Message{Type: message.Confirmable, Code: codes.POST, MessageID: id, Payload: make([]byte, 40)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.write(b, origin{remote: at}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(0)
+	awaitRefusal(t, s.(connectedSocket).conn)
+	if server, err = net.ListenPacket("udp4", at.String()); err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	write(1)
+	got := make([]byte, 100)
+	_ = server.SetReadDeadline(time.Now().Add(10 * time.Second))
+	if n, _, err := server.ReadFrom(got); err != nil || !quotes(got[:n], 1) {
+		t.Errorf("the server received %x, %v; want the second datagram", got[:n], err)
+	}
+	for id, want := range []int{1, 0} {
+		if n := len(exchanges[id].events); n != want {
+			t.Errorf("request %d was told %d failures; want %d", id, n, want)
+		}
+	}
+}
+
+// awaitRefusal waits until the kernel has a refusal for a socket: a busy one delivers datagrams later, even to itself.
+func awaitRefusal(t *testing.T, socket *net.UDPConn) {
+	t.Helper()
+	ready := []unix.PollFd{{}}
+	for begun := time.Now(); ready[0].Revents&unix.POLLERR == 0; time.Sleep(time.Millisecond) {
+		err := quietio.Control(socket, func(fd int) error {
+			ready[0].Fd = int32(fd)
+			_, err := unix.Poll(ready, 0)
+			return err
+		})
+		if err != nil || time.Since(begun) > 10*time.Second {
+			t.Fatalf("no refusal within 10 s, %v", err)
+		}
+	}
 }
 
 func TestAClosedPeerCancelsItsRequests(t *testing.T) {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -339,6 +340,21 @@ func (l *link) receive(p *overUDP) {
 	p.read(l.socket, func() { l.readRefusals("") }, func(at time.Time, datagram []byte, _ correspondents) { replies <- reply{at, datagram} })
 	close(replies)
 	reader.Wait()
+}
+
+// readRefusals fails the requests whose datagrams were refused, by what ICMP quotes of them. Several may begin with a short quote;
+// one that is not sent yet is none of them.
+func (l *link) readRefusals(unsent string) {
+	request.ReadRefusals(l.socket, func(failure *request.Failure, quote []byte) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for id, w := range l.waiting {
+			if id != unsent && bytes.HasPrefix(w.datagram, quote) {
+				w.arrived <- arrival{failure: failure}
+				delete(l.waiting, id)
+			}
+		}
+	})
 }
 
 func (l *link) arrive(at time.Time, m *soap.Message) {

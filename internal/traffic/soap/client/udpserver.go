@@ -16,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/quietio"
 	"vignette.dev/vignette/internal/soap"
 	httpreq "vignette.dev/vignette/internal/traffic/http/client"
+	"vignette.dev/vignette/internal/traffic/request"
 )
 
 const (
@@ -42,7 +43,7 @@ func setOptions(fd int, name string, serving bool) error {
 		if err != nil {
 			return err
 		}
-	} else if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1); err != nil {
+	} else if err := request.TellRefusals(fd); err != nil {
 		return err
 	}
 	if name == "" {
