@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
@@ -57,6 +58,44 @@ func TestAMessageThatTheBrokerCallsWrongIsNotRepeated(t *testing.T) {
 	eventually(t, "end of the message", func() bool { _, more := c.first(); return !more })
 	if n := asked.Load(); n != 1 {
 		t.Errorf("sent %d times; want once", n)
+	}
+}
+
+func TestAMessageThatTheBrokerFindsTooLargeIsLostWithAWarningAndTheNextGoesOn(t *testing.T) {
+	for name, read := range map[string]bool{"read": true, "not read": false} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.ContentLength < 1<<20 {
+					w.WriteHeader(http.StatusAccepted)
+					return
+				}
+				asked.Add(1)
+				if read {
+					_, _ = io.Copy(io.Discard, r.Body)
+				}
+				http.Error(w, "", http.StatusRequestEntityTooLarge)
+			}))
+			t.Cleanup(broker.Close)
+			var warned syncbuffer.Buffer
+			config := publisher(strings.TrimPrefix(broker.URL, "http://"), 1)
+			config.Protocol, config.Instance = "ws-notification", "prt/bft"
+			l := &journal{}
+			c, err := open(transport.Setup{Config: config, ClientID: "x", Warn: func(text string) { fmt.Fprintln(&warned, text) }}, l.events(), time.Hour)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close(t.Context()) })
+			publish(t, c, "/PRT/x", strings.Repeat("x", 4<<20))
+			publish(t, c, "/PRT/x", "text")
+			eventually(t, "end of both messages", func() bool { _, more := c.first(); return !more })
+			if n := asked.Load(); n != 1 {
+				t.Errorf("sent %d times; want once", n)
+			}
+			if want := "did not accept a message to /PRT/x, which is lost: status 413 Request Entity Too Large"; !strings.Contains(warned.String(), want) {
+				t.Errorf("warned %q; want %q", warned.String(), want)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
 	"vignette.dev/vignette/internal/clock"
@@ -220,12 +221,17 @@ func (s *session) publish(ctx context.Context, m outgoing) error {
 	}
 	if !response.Accepted() {
 		_, reason := response.Message()
-		s.setup.Warn(fmt.Sprintf("%s did not accept a message to %s: %v", s.broker, m.topic, reason))
-		if fault, ok := errors.AsType[*wire.Fault](reason); ok && fault.Kind != wire.ServerBusy {
+		fault, isFault := errors.AsType[*wire.Fault](reason)
+		if isFault && fault.Kind != wire.ServerBusy || response.Status == http.StatusRequestEntityTooLarge {
 			again = false // it would never accept it
 		}
 		if again {
+			s.setup.Warn(fmt.Sprintf("%s did not accept a message to %s, which is repeated: %v", s.broker, m.topic, reason))
 			return s.sleep(ctx, refusedPause)
+		}
+		s.setup.Warn(fmt.Sprintf("%s did not accept a message to %s, which is lost: %v", s.broker, m.topic, reason))
+		if !sent {
+			s.events.DropUnsent(m.topic, m.content)
 		}
 	}
 	s.drop()

@@ -214,6 +214,9 @@ func (c *Conn) read() {
 	}
 }
 
+// responsePause is how long reading a response takes at most.
+const responsePause = time.Second
+
 // Post sends a message and waits for the response. After an error the connection is closed.
 func (c *Conn) Post(ctx context.Context, r Request) (Response, error) {
 	data := r.bytes()
@@ -222,10 +225,9 @@ func (c *Conn) Post(ctx context.Context, r Request) (Response, error) {
 	c.waiting, c.since, c.extra = true, at, time.Duration(r.WaitSeconds)*time.Second
 	c.mu.Unlock()
 	if _, err := c.Write(data); err != nil {
-		c.fail(err)
-		return Response{}, c.end()
-	}
-	if r.Sent != nil {
+		// A service may refuse a large message before it has read it. Its response is here by now, or never comes.
+		time.AfterFunc(responsePause, func() { c.fail(err) })
+	} else if r.Sent != nil {
 		r.Sent(at)
 	}
 	select {
