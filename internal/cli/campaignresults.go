@@ -388,7 +388,8 @@ func (r *round) footnotes(means bool) string {
 	}
 	text := "\n"
 	if means && repeated > 1 {
-		text += "±: half of the 95 % confidence interval over repeats (times: Student's t; shares: Wilson's score, the wider side)\n"
+		text += "±: half of the 95 % confidence interval over repeats (times: Student's t; shares: Wilson's score, the wider side)\n" +
+			"times are means of the runs' own; vignette campaign report takes the deliveries of all runs of a point together\n"
 		if repeated < confidence.FewestRepeats {
 			text += fmt.Sprintf("%s of a point are too few to estimate the spread: make %d or more\n", countRuns(repeated), confidence.FewestRepeats)
 		}
