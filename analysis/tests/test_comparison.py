@@ -415,6 +415,21 @@ def test_bytes_per_second_stand_in_the_table_of_all_whatever_group_names_it(two)
     assert table.title.startswith("Groups radio") and table.header[-1] == "wan B/s"
 
 
+def test_bytes_per_second_of_repeats_are_the_mean_of_the_runs(tmp_path):
+    runs = [analyse(run(tmp_path, f"r{seed}", 5, seed).write()) for seed in range(1, 5)]
+    rates = [100.0, 140.0, 90.0, 110.0]
+    for one, rate in zip(runs, rates, strict=True):
+        one.results["networks"][0]["bytesPerSecond"] = rate
+    comparison = compare(runs)
+    (found,) = comparison.results["networks"][0]["conditions"]
+    low, high = stats.t.interval(0.95, 3, np.mean(rates), stats.sem(rates))
+    assert found["bytesPerSecond"] == 110 and found["confidence"]["bytesPerSecond"] == pytest.approx({"low": low, "high": high})
+    (table,) = [table for table in rendering.tables(comparison.results) if table.kind == "figures"]
+    assert [row[-1] for row in table.rows] == ["100.0", "140.0", "90.0", "110.0", f"110.0 [{low:.1f}, {high:.1f}]"]
+    runs[1].results["networks"][0]["bytesPerSecond"] = None
+    assert compare(runs).results["networks"][0]["conditions"][0]["bytesPerSecond"] is None
+
+
 def test_runs_of_one_kind_of_app_that_differ_are_no_repeats_because_another_run_has_another_kind():
     specs = [{"mosquitto": {"queue": 1}}, {"mosquitto": {"queue": 2}}, {"rabbitmq": {"vhost": "v"}}]
     found = labels.name([loaded({"apps": [{"name": "broker"} | spec]}) for spec in specs])
@@ -508,9 +523,10 @@ def test_what_one_run_lacks_is_null_and_said(tmp_path):
     comparison = compare([run(tmp_path, "a", 5).write(), other.write()])
     groups = {g["name"]: g for g in comparison.results["groups"]}
     assert groups["nor"]["runs"][1]["messages"] is None and groups["nor"]["differences"][0]["delay"] is None
-    assert comparison.results["networks"] == [
-        {"name": "wan", "runs": [{"label": "delay=5ms", "bytesPerSecond": pytest.approx(98, abs=5)}, {"label": "delay=45ms", "bytesPerSecond": None}]}
-    ]
+    (network,) = comparison.results["networks"]
+    for entries in (network["runs"], network["conditions"]):
+        rates = {entry["label"]: entry["bytesPerSecond"] for entry in entries}
+        assert rates == {"delay=5ms": pytest.approx(98, abs=5), "delay=45ms": None}
     told = {(gap["what"], gap["reason"]) for gap in comparison.results["gaps"]}
     assert ("group nor", "delay=45ms has no such group") in told and ("bytesPerSecond of wan", "delay=45ms does not have it") in told
 
@@ -549,7 +565,7 @@ def test_messages_that_drift_are_cut_into_fewer_blocks(tmp_path):
 @pytest.mark.parametrize(
     ("prepare", "says"),
     [
-        (lambda folders: folders[:1], "1 runs: a comparison takes 2 to 1000"),
+        (lambda folders: folders[:1], "1 run: a comparison takes 2 to 1000"),
         (lambda folders: [folders[0], folders[0]], "run one is there twice"),
         (lambda folders: [folders[0], folders[0] / "nowhere"], "without the plan nothing can be analysed"),
     ],
@@ -786,7 +802,7 @@ def test_the_guide_names_every_field(many):
     assert (
         fields(
             many(points(12, {"link": 3, "messaging": 2, "payload": 2}), reference=told).results
-            | {"networks": [{"name": "", "runs": [{"label": "", "bytesPerSecond": 1}]}]}
+            | {"networks": [{"name": "", "runs": [{"label": "", "bytesPerSecond": 1}], "conditions": []}]}
             | {"messageSizes": [{"protocol": "", "runs": [{"label": "", "medianBytes": 1}]}]}
             | {"picture": [{"name": "", "runs": [{"label": "", "errorMedianMetres": 1, "ageMedianSeconds": 1}]}]}
         )

@@ -90,7 +90,7 @@ def test_reference_figures_stand_beside_those_of_the_runs(start):
 @pytest.mark.parametrize(
     ("runs", "query", "status", "says"),
     [
-        ([ONE], {}, 400, "1 runs: a comparison takes 2 to 1000"),
+        ([ONE], {}, 400, "1 run: a comparison takes 2 to 1000"),
         ([ONE, TWO], {"format": "pdf"}, 400, "format 'pdf': want one of text, json, csv, latex, html"),
         ([ONE, TWO], {"by": "x\n"}, 400, "by: want the name of a field"),
         ([ONE, "../../etc"], {}, 400, "run '../../etc': want NAMESPACE/NAME/UID"),

@@ -24,7 +24,7 @@ from pathlib import Path
 from socketserver import ThreadingUnixStreamServer
 from urllib.parse import parse_qs, urlsplit
 
-from .comparison.comparing import MAX_RUNS
+from .comparison.comparing import MAX_RUNS, counted
 from .comparison.reference import MAX_BYTES
 from .comparison.rendering import FORMS
 
@@ -121,7 +121,7 @@ class Server(ThreadingUnixStreamServer):
             raise RefusedError(400, f"by: want the name of a field, of {_MAX_FIELD} characters at most")
         runs = asked.get("run", [])
         if not 2 <= len(runs) <= MAX_RUNS:
-            raise RefusedError(400, f"{len(runs)} runs: a comparison takes 2 to {MAX_RUNS}")
+            raise RefusedError(400, f"{counted(len(runs))}: a comparison takes 2 to {MAX_RUNS}")
         folders = [str(self._folder(run)) for run in runs]
         reference, name = asked.get("reference", [""])[0].encode(), asked.get("referenceName", ["reference.csv"])[0]
         if len(reference) > MAX_BYTES:

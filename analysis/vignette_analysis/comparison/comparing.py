@@ -82,7 +82,7 @@ class _Group:
 def compared(runs: Sequence[str | Path | Analysis], by: str | None, reference: str | Path | Reference | None) -> Compared:
     """Compare runs; see comparison.compare."""
     if not 2 <= len(runs) <= MAX_RUNS:
-        raise RunError(f"{len(runs)} runs: a comparison takes 2 to {MAX_RUNS}")
+        raise RunError(f"{counted(len(runs))}: a comparison takes 2 to {MAX_RUNS}")
     told = read(Path(reference)) if isinstance(reference, str | Path) else reference
     loaded = [load(run) for run in runs]
     _distinct(loaded)
@@ -108,7 +108,7 @@ def compared(runs: Sequence[str | Path | Analysis], by: str | None, reference: s
         "groups": [_group(name, loaded, run_labels, conditions, pairs, gaps) for name in names] or None,
         "axes": _axes(names, loaded, naming, gaps) if len(pairs) < comb(len(conditions), 2) else None,
         "publishers": _publishers(loaded, run_labels) or None,
-        "networks": _networks(loaded, run_labels, gaps) or None,
+        "networks": _networks(loaded, run_labels, naming, gaps) or None,
         "messageSizes": _sizes(loaded, run_labels) or None,
         "picture": _picture(loaded, run_labels, gaps) or None,
     }
@@ -116,6 +116,11 @@ def compared(runs: Sequence[str | Path | Analysis], by: str | None, reference: s
     _too_few(conditions, compared, gaps)
     results |= _reproduction(reproduction.Subjects(loaded, run_labels, naming), told, results, gaps)
     return Compared(results | {"warnings": gaps.warnings or None, "notes": gaps.notes or None, "gaps": gaps.found or None}, loaded)
+
+
+def counted(runs: int) -> str:
+    """A number of runs in words."""
+    return "1 run" if runs == 1 else f"{runs} runs"
 
 
 def _reproduction(of: reproduction.Subjects, told: Reference | None, results: dict, gaps: Gaps) -> dict:
@@ -449,7 +454,8 @@ def _cells(figures: dict | None, label: str) -> dict:
     return {"label": label, "messages": figures and figures["messages"], "delaySeconds": figures and figures["delaySeconds"]}
 
 
-def _networks(runs: list[Loaded], run_labels: list[str], gaps: Gaps) -> list[dict]:
+def _networks(runs: list[Loaded], run_labels: list[str], naming: labels.Naming, gaps: Gaps) -> list[dict]:
+    """Bytes per second of every run, and their mean over the repeats of each condition; null where a run has none."""
     tables = [{n["name"]: n for n in run.results["networks"]} for run in runs]
     names = dict.fromkeys(name for table in tables for name in table)
     found = []
@@ -457,7 +463,12 @@ def _networks(runs: list[Loaded], run_labels: list[str], gaps: Gaps) -> list[dic
         values = [table.get(name, {}).get("bytesPerSecond") for table in tables]
         if lacking := [label for label, value in zip(run_labels, values, strict=True) if value is None]:
             gaps.add(f"bytesPerSecond of {name}", _without(lacking, "does not have it", "do not have it"))
-        found.append({"name": name, "runs": [{"label": la, "bytesPerSecond": v} for la, v in zip(run_labels, values, strict=True)]})
+        conditions = []
+        for c, label in enumerate(naming.labels):
+            mean, interval = reproduction.mean_of_runs([v for v, own in zip(values, naming.conditions, strict=True) if own == c])
+            conditions.append({"label": label, "bytesPerSecond": mean, "confidence": {"bytesPerSecond": interval}})
+        rows = [{"label": la, "bytesPerSecond": v} for la, v in zip(run_labels, values, strict=True)]
+        found.append({"name": name, "runs": rows, "conditions": conditions})
     return found
 
 

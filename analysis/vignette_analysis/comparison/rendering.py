@@ -270,10 +270,12 @@ def _group_tables(group: dict, names: list[str], results: dict, marks: set[str],
     for i, row in enumerate([] if short else group["runs"]):
         volume = [_number(n["runs"][i]["bytesPerSecond"], ".1f") for n in networks]
         rows.append([marked(results["runs"][i]["label"], marks), *_figures(row), *volume])
-    for row in group["conditions"]:
+    for i, row in enumerate(group["conditions"]):
         if row["runs"] > 1 or short:
             runs = f" ({row['runs']} runs)" if row["runs"] > 1 else ""
-            rows.append([marked(row["label"], marks) + runs, *_figures(row), *([NOTHING] * len(networks))])
+            rates = [n["conditions"][i] for n in networks]
+            volume = [_estimate(rate["bytesPerSecond"], rate["confidence"]["bytesPerSecond"], ".1f") for rate in rates]
+            rows.append([marked(row["label"], marks) + runs, *_figures(row), *volume])
     left_out = f"conditions only: the {len(group['runs'])} runs are in the forms csv and json, bytes per second in json" if short else ""
     made = [Table("figures", title[0].upper() + title[1:], header, rows, left_out, group["name"])]
     named = [] if short else [(run["label"], row) for run, row in zip(results["runs"], group["runs"], strict=True)]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..data.gaps import Gaps
 from ..data.run import RunError
-from ..figures.statistics import repeats_interval
+from ..figures.statistics import from_zero, repeats_interval
 from .labels import Naming
 from .loading import Loaded
 from .reference import METRICS, Figure, Reference, unknown
@@ -207,13 +207,13 @@ def _implied(metric: str, subject: _Subject, results: dict) -> str:
 def _measured(metric: str, group: str, subject: _Subject, results: dict) -> tuple[float | None, dict | None]:
     """One's own figure with its interval of confidence. Of repeats a count is the mean of the runs."""
     if metric == "bytesPerSecond":
-        return _mean(_rates(group, subject, results))
+        return mean_of_runs(_rates(group, subject, results))
     entry = next((entry for entry in results["groups"] or [] if entry["name"] == group), None)
     if entry is None:
         return None, None
     if metric in _COUNTS or metric in _COUNTS_OF_REQUESTS:
         uids = {run.uid for run in subject.runs}
-        return _mean([_count(metric, row) for row in entry["runs"] if row["uid"] in uids])
+        return mean_of_runs([_count(metric, row) for row in entry["runs"] if row["uid"] in uids])
     row = entry[subject.kind][subject.place]
     confidence = row["confidence"] or {}
     if metric == "deliveredPercent":
@@ -250,9 +250,9 @@ def _rates(network: str, subject: _Subject, results: dict) -> list[float | None]
     return [value["bytesPerSecond"] for value, run in zip(entry["runs"], results["runs"], strict=True) if run["uid"] in uids] if entry else []
 
 
-def _mean(values: Sequence[float | None]) -> tuple[float | None, dict | None]:
-    """The mean of runs, with Student's interval where there are several."""
+def mean_of_runs(values: Sequence[float | None]) -> tuple[float | None, dict | None]:
+    """The mean of counts or rates of runs, with Student's interval where there are several. None where a run has none."""
     if not values or None in values:
         return None, None
-    interval = repeats_interval(values)
+    interval = from_zero(repeats_interval(values), values)
     return sum(values) / len(values), interval and {"low": interval[0], "high": interval[1]}
