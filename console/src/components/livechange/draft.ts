@@ -76,7 +76,7 @@ const ofJammer: readonly Field[] = [
 ];
 
 /** fieldsOf a draft, by the model of its network. */
-export function fieldsOf(draft: Draft, model: string): readonly Field[] {
+export function fieldsOf(draft: Pick<Draft, "kind" | "ends">, model: string): readonly Field[] {
   if (draft.kind === "change") return ofModel[model] ?? [];
   if (draft.kind === "silence") return [];
   const name = field("name", "noise", { label: "Name of the jammer" });
@@ -88,7 +88,7 @@ const numbers = ["limit", "limitBytes"];
 const ofPosition = ["latitude", "longitude", "altitude"];
 
 /** endsOf a draft are those that its form asks for. Radios send to all, so that only a change of a link has receivers. */
-export function endsOf({ kind }: Draft, model: string): readonly ("from" | "to")[] {
+export function endsOf({ kind }: Pick<Draft, "kind">, model: string): readonly ("from" | "to")[] {
   if (model !== "link") return kind === "jammer" ? [] : ["from"];
   return kind === "change" ? ["from", "to"] : [];
 }
@@ -165,7 +165,8 @@ export function pathsOf(draft: Draft, model: string): ReadonlyMap<string, string
   return paths;
 }
 
-function parentOf(name: string, kind: Kind, model: string): string {
+/** parentOf a field is where it stands in a change, such as "link." */
+export function parentOf(name: string, kind: Kind, model: string): string {
   if (kind === "jammer") return ofPosition.includes(name) ? "jammer.position." : "jammer.";
   if (name === "schedule") return "";
   if (model !== "link") return "radio.";

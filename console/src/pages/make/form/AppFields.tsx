@@ -28,7 +28,7 @@ export function AppFields({ place }: { place: number }) {
               {kindOf(app)}
             </Text>
           </Text>
-          <RemoveButton list="apps" place={place} what={`app ${wordOf(app.name)}`} />
+          <RemoveButton list={["apps"]} place={place} what={`app ${wordOf(app.name)}`} />
         </Group>
         {!runs && <Text size="sm">No node runs this app. Choose it at Apps of a node.</Text>}
         <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">

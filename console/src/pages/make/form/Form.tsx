@@ -6,6 +6,7 @@ import { EditButton } from "./EditButton";
 import { TextField } from "./fields";
 import { NetworkFields } from "./NetworkFields";
 import { NodeFields } from "./NodeFields";
+import { TimelineFields } from "./TimelineFields";
 import { listOf } from "../text/values";
 
 /** Form has what people change most. The rest is in the YAML beside it. */
@@ -51,6 +52,9 @@ export function Form() {
             <AddApp />
           </Group>
         </Stack>
+      </Fieldset>
+      <Fieldset legend="Timeline">
+        <TimelineFields />
       </Fieldset>
     </Stack>
   );

@@ -20,7 +20,7 @@ export function NetworkFields({ place }: { place: number }) {
       <Stack gap="xs">
         <Group justify="space-between" wrap="nowrap">
           <Text fw={600}>{wordOf(network.name) || `Network ${place + 1}`}</Text>
-          <RemoveButton list="networks" place={place} what={`network ${wordOf(network.name)}`} />
+          <RemoveButton list={["networks"]} place={place} what={`network ${wordOf(network.name)}`} />
         </Group>
         <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
           <TextField label="Name" path={[...path, "name"]} />

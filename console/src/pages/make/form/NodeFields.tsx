@@ -27,7 +27,7 @@ export function NodeFields({ place }: { place: number }) {
             <NamesField label="Apps" path={[...path, "apps"]} options={namesOf(editing.spec.apps)} within />
           </SimpleGrid>
         </Stack>
-        <RemoveButton list="nodes" place={place} what={`node ${wordOf(node.name)}`} />
+        <RemoveButton list={["nodes"]} place={place} what={`node ${wordOf(node.name)}`} />
       </Group>
     </Paper>
   );

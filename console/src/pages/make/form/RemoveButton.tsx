@@ -1,8 +1,9 @@
 import { CloseButton } from "@mantine/core";
+import type { Path } from "../text/values";
 import { useForm } from "./context";
 
-/** RemoveButton takes an element out of a list of the spec. */
-export function RemoveButton({ list, place, what }: { list: string; place: number; what: string }) {
+/** RemoveButton takes an element out of a list. */
+export function RemoveButton({ list, place, what }: { list: Path; place: number; what: string }) {
   const { editing, edit } = useForm();
   return (
     <CloseButton

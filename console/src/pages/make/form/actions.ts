@@ -1,9 +1,9 @@
-import { brokers } from "../../../components/brokers";
+import { brokers, forwarders } from "../../../components/brokers";
 import { modelOf } from "../../../components/models";
 import type { Edit } from "../text/edits";
 import type { Written } from "../text/read";
 import { specOf, specPath } from "../text/read";
-import { at, fieldsOf, listOf, wordOf, type Fields, type Path } from "../text/values";
+import { at, fieldsOf, listOf, wordOf, wordsOf, type Fields, type Path } from "../text/values";
 import { namesOf } from "../text/complete";
 
 export function brokerOf(app: Fields): string | undefined {
@@ -18,6 +18,9 @@ export function kindOf(app: Fields): string {
   for (const each of ["publisher", "subscriber", "messaging", "mediator", "mgen", "script", "mqttsnGateway", "proxy"]) if (app[each]) return each === "mqttsnGateway" ? "gateway" : each;
   return app.image || app.command ? "own image" : "app";
 }
+
+/** needed are the lists that an experiment has to have. */
+const needed = ["networks", "apps", "nodes"];
 
 /** Editing makes edits of one object. */
 export class Editing {
@@ -97,8 +100,38 @@ export class Editing {
     return [this.set(["apps", apps.length], { name: freeIn(namesOf(apps), stem), ...(parts[kind] ?? { [kind]: {} }) })];
   }
 
-  remove(list: string, place: number): Edit[] {
-    return [this.set([list, place], undefined)];
+  add(list: Path, element: Fields): Edit[] {
+    return [this.set([...list, listOf(at(this.spec, list)).length], element)];
+  }
+
+  /** remove an element. A list that need not be there goes with its last one. */
+  remove(list: Path, place: number): Edit[] {
+    const isNeeded = list.length === 1 && needed.includes(String(list[0]));
+    const isLast = listOf(at(this.spec, list)).length === 1;
+    return [this.set(isLast && !isNeeded ? list : [...list, place], undefined)];
+  }
+
+  /** emptied is what goes with a field: its object too, if that has no other. */
+  emptied(field: Path): Path {
+    const object = field.slice(0, -1);
+    return Object.keys(fieldsOf(at(this.spec, object))).length > 1 ? field : object;
+  }
+
+  /** addEntry of the timeline, which starts or stops an app or silences a network. */
+  addEntry(what: "start" | "stop" | "set"): Edit[] {
+    const entries = listOf(this.spec.timeline).map(fieldsOf);
+    if (what === "set") return this.add(["timeline"], { at: wordOf(entries.at(-1)?.at) || "30s", set: [this.newChange()] });
+    const named = entries.flatMap((entry) => wordsOf(entry[what]));
+    const apps = listOf(this.spec.apps).map(fieldsOf);
+    const clients = namesOf(apps.filter((app) => forwarders.every((kind) => app[kind] === undefined) && app.proxy === undefined));
+    const name = clients.find((each) => !named.includes(each)) ?? clients[0] ?? namesOf(apps)[0];
+    const moment = what === "start" ? "10s" : wordOf(this.spec.duration) || "60s";
+    return this.add(["timeline"], { at: moment, [what]: name === undefined ? [] : [name] });
+  }
+
+  /** newChange of a network is one that any model takes. */
+  newChange(): Fields {
+    return { network: namesOf(this.spec.networks)[0] ?? "", silent: true };
   }
 
   /** connect a node to a network, or take it off. */

@@ -17,7 +17,7 @@ interface FieldProps {
   suggestions?: string[];
   placeholder?: string;
   /** emptied is what goes with the last word, if that is more than the field itself. */
-  emptied?: Path;
+  emptied?: Path | undefined;
 }
 
 function useField({ path, whole = false, within = false, emptied = path }: Pick<FieldProps, "path" | "whole" | "within" | "emptied">) {
@@ -66,11 +66,11 @@ export function TextField({ label, number = false, suggestions, placeholder, ...
 }
 
 /** ChoiceField has the words that the schema allows, or those that are given. */
-export function ChoiceField({ label, options, number = false, optional = true, onChoose, shown: given, ...rest }: FieldProps & { options?: string[]; optional?: boolean; shown?: string; onChoose?: (word: string) => void }) {
-  const { value, error, fallback, choices, set } = useField(rest);
+export function ChoiceField({ label, options, number = false, optional = true, onChoose, shown: given, placeholder = "–", ...rest }: FieldProps & { options?: string[]; optional?: boolean; shown?: string; onChoose?: (word: string) => void }) {
+  const { value, error, fallback, choices, set, clear } = useField(rest);
   const shown = given ?? wordOf(value);
   const words = options ?? choices;
-  const data = [...(optional || shown === "" ? [{ value: "", label: fallback === "" ? "–" : `${fallback} (default)` }] : []), ...new Set(shown === "" || words.includes(shown) ? words : [shown, ...words])];
+  const data = [...(optional || shown === "" ? [{ value: "", label: fallback === "" ? placeholder : `${fallback} (default)` }] : []), ...new Set(shown === "" || words.includes(shown) ? words : [shown, ...words])];
   return (
     <NativeSelect
       label={label}
@@ -80,17 +80,58 @@ export function ChoiceField({ label, options, number = false, optional = true, o
       onChange={(event) => {
         const word = event.currentTarget.value;
         if (onChoose) onChoose(word);
-        else set(word === "" ? undefined : number ? Number(word) : word);
+        else if (word === "") clear();
+        else set(number ? Number(word) : word);
       }}
     />
   );
 }
 
-/** NamesField has several of some names. */
-export function NamesField({ label, options, ...rest }: FieldProps & { options: string[] }) {
-  const { value, error, set } = useField(rest);
+/** YesNoField is a truth value; the placeholder says what holds without it. */
+export function YesNoField({ label, placeholder, ...rest }: FieldProps) {
+  const { value, error, fallback, set, clear } = useField(rest);
+  const usual = placeholder ?? yesOrNo(fallback);
+  const shown = yesOrNo(wordOf(value));
+  return (
+    <NativeSelect
+      label={label}
+      error={error}
+      value={shown}
+      data={[{ value: "", label: usual === "" ? "–" : `${usual} (default)` }, ...new Set(["yes", "no", ...(shown === "" ? [] : [shown])])]}
+      onChange={(event) => {
+        const word = event.currentTarget.value;
+        if (word === "") clear();
+        else set(word === "yes");
+      }}
+    />
+  );
+}
+
+function yesOrNo(word: string): string {
+  return word === "true" ? "yes" : word === "false" ? "no" : word;
+}
+
+/** NamesField has several of some names. Without any an optional list goes. */
+export function NamesField({ label, options, optional = false, placeholder, ...rest }: FieldProps & { options: string[]; optional?: boolean }) {
+  const { value, error, set, clear } = useField(rest);
   const shown = [...new Set(wordsOf(value))];
-  return <MultiSelect label={label} error={error} value={shown} data={[...new Set([...options, ...shown])]} onChange={set} checkIconPosition="right" />;
+  const change = (names: string[]) => {
+    if (optional && names.length === 0) clear();
+    else set(names);
+  };
+  return (
+    <MultiSelect
+      label={label}
+      error={error}
+      value={shown}
+      data={[...new Set([...options, ...shown])]}
+      onChange={change}
+      checkIconPosition="right"
+      searchable={options.length > 12}
+      limit={100}
+      {...(shown.length === 0 && placeholder !== undefined && { placeholder })}
+    />
+  );
 }
 
 /** WordsField has any words. */

@@ -1,4 +1,4 @@
-import { models } from "../../../components/models";
+import { modelOf, models } from "../../../components/models";
 import type { Waveform } from "../../../types";
 import { fieldsOf, wordOf, type Fields, type Path } from "../text/values";
 
@@ -41,6 +41,14 @@ export function modelOfWaveform(waveform: Waveform): { model: string; values: Fi
   if (spec.emane !== undefined) return undefined; // only waveforms have settings of EMANE's own
   const model = models.find((each) => spec[each] !== undefined);
   return model && { model, values: fieldsOf(spec[model]) };
+}
+
+/** modelOfNetwork is that in place or that of its waveform, which is EMANE's own if it is none of the others; undefined if the waveform is unknown. */
+export function modelOfNetwork(network: Fields, known: readonly Waveform[]): string | undefined {
+  const own = modelOf(network);
+  if (own) return own;
+  const spec = known.find(({ metadata }) => metadata.name === wordOf(network.waveform))?.spec;
+  return spec && (modelOf(spec) ?? "emane");
 }
 
 /** summaryOf a waveform in a line. */

@@ -56,7 +56,7 @@ export function Topology() {
   };
   const removeShape = (id: string) => {
     const shape = drawing.shapes.find((each) => each.id === id);
-    if (shape) edit(editing.remove(shape.what === "node" ? "nodes" : "networks", shape.place));
+    if (shape) edit(editing.remove([shape.what === "node" ? "nodes" : "networks"], shape.place));
     setMoved(new Map());
     setSelected(undefined); // the next one has its id now
   };
