@@ -6,21 +6,22 @@ import { Editing } from "../pages/make/form/actions";
 import { FormContext } from "../pages/make/form/context";
 import { useText } from "../pages/make/hooks";
 import type { TextModel } from "../pages/make/text/model";
+import type { Schemas } from "../pages/make/text/schema";
 import "./patience";
 
-function Form({ model, children }: { model: TextModel; children: ReactNode }) {
+function Form({ model, schemas, children }: { model: TextModel; schemas: Schemas | undefined; children: ReactNode }) {
   const main = useText(model).readable.main;
   if (!main) return null;
   const edit = (edits: Parameters<TextModel["edit"]>[0]) => { model.edit(edits); };
-  return <FormContext value={{ editing: new Editing(main), findings: [], schemas: undefined, edit }}>{children}</FormContext>;
+  return <FormContext value={{ editing: new Editing(main), findings: [], schemas, edit }}>{children}</FormContext>;
 }
 
-/** openForm renders a part of the workshop's form on a text. */
-export function openForm(model: TextModel, part: ReactNode) {
+/** openForm renders a part of the workshop's form on a text. Without schemas it knows no defaults and choices. */
+export function openForm(model: TextModel, part: ReactNode, schemas?: Schemas) {
   render(
     <MantineProvider env="test">
       <QueryClientProvider client={new QueryClient()}>
-        <Form model={model}>{part}</Form>
+        <Form model={model} schemas={schemas}>{part}</Form>
       </QueryClientProvider>
     </MantineProvider>,
   );

@@ -5,11 +5,12 @@ import { brokers } from "../../../components/brokers";
 import { brokerOf, kindOf } from "./actions";
 import { useForm } from "./context";
 import { ChoiceField, TextField, WordsField } from "./fields";
+import { MessagingFields } from "./MessagingFields";
 import { RemoveButton } from "./RemoveButton";
 
 const payloads = ["geojson", "geojson-ids", "nffi", "nffi-long", "gps", "image:10000", "bytes:200"];
 
-/** AppFields are those of an app: broker, publisher, subscriber or messaging service. */
+/** AppFields are those of an app: by its kind. */
 export function AppFields({ place }: { place: number }) {
   const { editing, edit } = useForm();
   const path: Path = ["apps", place];
@@ -46,9 +47,9 @@ export function AppFields({ place }: { place: number }) {
               }}
             />
           )}
-          {fieldsOf(app.messaging).transport !== undefined && <MessagingFields path={[...path, "messaging"]} />}
         </SimpleGrid>
         {(app.publisher !== undefined || app.subscriber !== undefined) && <ClientFields place={place} />}
+        {app.messaging !== undefined && <MessagingFields app={place} />}
       </Stack>
     </Paper>
   );
@@ -85,22 +86,5 @@ function ClientFields({ place }: { place: number }) {
         </>
       )}
     </SimpleGrid>
-  );
-}
-
-function MessagingFields({ path }: { path: Path }) {
-  const { editing } = useForm();
-  const pushes = at(editing.spec, [...path, "push"]) !== undefined;
-  return (
-    <>
-      <ChoiceField label="Transport" path={[...path, "transport"]} optional={false} />
-      <ChoiceField label="Encoding" path={[...path, "encoding"]} />
-      {pushes && (
-        <>
-          <TextField label="Period" path={[...path, "push", "period"]} />
-          <TextField label="Payload" path={[...path, "push", "payload"]} suggestions={payloads} />
-        </>
-      )}
-    </>
   );
 }

@@ -51,5 +51,5 @@ test("free names and subnets are those that nobody has", () => {
 });
 
 test("an app is named by what it does", () => {
-  expect([{ mosquitto: {} }, { publisher: {}, subscriber: {} }, { image: "a" }, { messaging: {} }, {}].map(kindOf)).toEqual(["broker mosquitto", "publisher and subscriber", "own image", "messaging", "app"]);
+  expect([{ mosquitto: {} }, { publisher: {}, subscriber: {} }, { image: "a" }, { messaging: {} }, {}].map(kindOf)).toEqual(["broker mosquitto", "publisher and subscriber", "own image", "messaging service", "app"]);
 });

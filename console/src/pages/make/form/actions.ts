@@ -5,17 +5,21 @@ import type { Written } from "../text/read";
 import { specOf, specPath } from "../text/read";
 import { at, fieldsOf, listOf, wordOf, wordsOf, type Fields, type Path } from "../text/values";
 import { namesOf } from "../text/complete";
+import { nodeNames, nodesOf } from "./nodes";
+import { beginningOf, foreign, sourceOf, type Source } from "./requests";
 
 export function brokerOf(app: Fields): string | undefined {
   return brokers.find((kind) => app[kind] !== undefined);
 }
+
+const words: Readonly<Record<string, string>> = { messaging: "messaging service", mqttsnGateway: "gateway" };
 
 /** kindOf an app in a word or two. */
 export function kindOf(app: Fields): string {
   const kind = brokerOf(app);
   if (kind) return `broker ${kind}`;
   if (app.publisher && app.subscriber) return "publisher and subscriber";
-  for (const each of ["publisher", "subscriber", "messaging", "mediator", "mgen", "script", "mqttsnGateway", "proxy"]) if (app[each]) return each === "mqttsnGateway" ? "gateway" : each;
+  for (const each of ["publisher", "subscriber", "messaging", "mediator", "mgen", "script", "mqttsnGateway", "proxy"]) if (app[each]) return words[each] ?? each;
   return app.image || app.command ? "own image" : "app";
 }
 
@@ -74,6 +78,24 @@ export class Editing {
     return ["publisher", "subscriber"].filter((part) => now[part] !== undefined).map((part) => this.set(["apps", app, part, "protocol"], protocol));
   }
 
+  /** useTransport of a messaging service. Settings that the new one does not have go. */
+  useTransport(app: number, transport: string): Edit[] {
+    const place: Path = ["apps", app, "messaging"];
+    const gone = foreign(fieldsOf(at(this.spec, place)), transport);
+    return [this.set([...place, "transport"], transport), ...gone.map((setting) => this.set([...place, setting], undefined))];
+  }
+
+  /** useSource gives a messaging service other requests, or none. */
+  useSource(app: number, source: Source | undefined): Edit[] {
+    const place: Path = ["apps", app, "messaging"];
+    const before = sourceOf(fieldsOf(at(this.spec, place)));
+    if (before === source) return [];
+    if (source === undefined) return before === undefined ? [] : [this.set([...place, before], undefined)];
+    const [node = ""] = nodeNames(nodesOf(this.spec, wordOf(at(this.spec, ["apps", app, "name"]))).slice(0, 1));
+    const begin = this.set([...place, source], beginningOf(source, node));
+    return before === undefined ? [begin] : [this.rename([...place, before], source), begin];
+  }
+
   private next(list: string): number {
     return listOf(this.spec[list]).length;
   }
@@ -95,9 +117,10 @@ export class Editing {
     const to = broker ? { to: wordOf(broker.name) } : {};
     const publisher = { protocol: "mqtt", ...to, payload: "geojson", period: "10s" };
     const subscriber = { protocol: "mqtt", ...to, topics: ["#"] };
-    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber } };
-    const stem = parts[kind] ? (kind === "both" ? "units" : kind) : "broker";
-    return [this.set(["apps", apps.length], { name: freeIn(namesOf(apps), stem), ...(parts[kind] ?? { [kind]: {} }) })];
+    const messaging = { transport: "http", push: { to: "all", period: "10s" } };
+    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging } };
+    const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service" };
+    return this.add(["apps"], { name: freeIn(namesOf(apps), stems[kind] ?? "broker"), ...(parts[kind] ?? { [kind]: {} }) });
   }
 
   add(list: Path, element: Fields): Edit[] {
