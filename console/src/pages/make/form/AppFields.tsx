@@ -6,6 +6,7 @@ import { brokerOf, kindOf } from "./actions";
 import { useForm } from "./context";
 import { ChoiceField, TextField, WordsField } from "./fields";
 import { MessagingFields } from "./MessagingFields";
+import { ProxyFields } from "./ProxyFields";
 import { RemoveButton } from "./RemoveButton";
 
 const payloads = ["geojson", "geojson-ids", "nffi", "nffi-long", "gps", "image:10000", "bytes:200"];
@@ -50,6 +51,7 @@ export function AppFields({ place }: { place: number }) {
         </SimpleGrid>
         {(app.publisher !== undefined || app.subscriber !== undefined) && <ClientFields place={place} />}
         {app.messaging !== undefined && <MessagingFields app={place} />}
+        {app.proxy !== undefined && <ProxyFields app={place} />}
       </Stack>
     </Paper>
   );

@@ -51,5 +51,5 @@ test("free names and subnets are those that nobody has", () => {
 });
 
 test("an app is named by what it does", () => {
-  expect([{ mosquitto: {} }, { publisher: {}, subscriber: {} }, { image: "a" }, { messaging: {} }, {}].map(kindOf)).toEqual(["broker mosquitto", "publisher and subscriber", "own image", "messaging service", "app"]);
+  expect([{ mosquitto: {} }, { publisher: {}, subscriber: {} }, { image: "a" }, { messaging: {} }, { proxy: { peer: "a" } }, { proxy: {} }, { mqttsnGateway: {} }, {}].map(kindOf)).toEqual(["broker mosquitto", "publisher and subscriber", "own image", "messaging service", "near proxy", "far proxy", "gateway", "app"]);
 });

@@ -19,7 +19,8 @@ export function kindOf(app: Fields): string {
   const kind = brokerOf(app);
   if (kind) return `broker ${kind}`;
   if (app.publisher && app.subscriber) return "publisher and subscriber";
-  for (const each of ["publisher", "subscriber", "messaging", "mediator", "mgen", "script", "mqttsnGateway", "proxy"]) if (app[each]) return words[each] ?? each;
+  if (app.proxy) return fieldsOf(app.proxy).peer === undefined ? "far proxy" : "near proxy";
+  for (const each of ["publisher", "subscriber", "messaging", "mediator", "mgen", "script", "mqttsnGateway"]) if (app[each]) return words[each] ?? each;
   return app.image || app.command ? "own image" : "app";
 }
 
@@ -112,6 +113,7 @@ export class Editing {
   }
 
   addApp(kind: string): Edit[] {
+    if (kind === "proxy") return this.addProxies();
     const apps = listOf(this.spec.apps).map(fieldsOf);
     const broker = apps.find(brokerOf);
     const to = broker ? { to: wordOf(broker.name) } : {};
@@ -121,6 +123,14 @@ export class Editing {
     const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging } };
     const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service" };
     return this.add(["apps"], { name: freeIn(namesOf(apps), stems[kind] ?? "broker"), ...(parts[kind] ?? { [kind]: {} }) });
+  }
+
+  /** addProxies adds a pair, as neither is of use without the other. */
+  private addProxies(): Edit[] {
+    const taken = namesOf(this.spec.apps);
+    const far = freeIn(taken, "far");
+    const pair = [{ name: freeIn(taken, "near"), proxy: { peer: far } }, { name: far, proxy: {} }];
+    return pair.map((app, i) => this.set(["apps", this.next("apps") + i], app));
   }
 
   add(list: Path, element: Fields): Edit[] {
