@@ -1,5 +1,8 @@
 /** brokers are the kinds of apps of which one stands in for another. */
 export const brokers = ["mosquitto", "vernemq", "rabbitmq", "prosody", "wsnBroker", "zeromqBroker"] as const;
 
+/** mqttBrokers are those that speak MQTT. */
+export const mqttBrokers = ["mosquitto", "vernemq", "rabbitmq"] as const;
+
 /** forwarders are all kinds of apps that pass messages on. */
 export const forwarders = [...brokers, "mqttsnGateway", "mediator"] as const;

@@ -5,6 +5,7 @@ import { brokers } from "../../../components/brokers";
 import { brokerOf, kindOf } from "./actions";
 import { useForm } from "./context";
 import { ChoiceField, TextField, WordsField } from "./fields";
+import { GatewayFields } from "./GatewayFields";
 import { MessagingFields } from "./MessagingFields";
 import { ProxyFields } from "./ProxyFields";
 import { RemoveButton } from "./RemoveButton";
@@ -52,6 +53,7 @@ export function AppFields({ place }: { place: number }) {
         {(app.publisher !== undefined || app.subscriber !== undefined) && <ClientFields place={place} />}
         {app.messaging !== undefined && <MessagingFields app={place} />}
         {app.proxy !== undefined && <ProxyFields app={place} />}
+        {app.mqttsnGateway !== undefined && <GatewayFields app={place} />}
       </Stack>
     </Paper>
   );

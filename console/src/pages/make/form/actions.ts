@@ -1,4 +1,4 @@
-import { brokers, forwarders } from "../../../components/brokers";
+import { brokers, forwarders, mqttBrokers } from "../../../components/brokers";
 import { modelOf } from "../../../components/models";
 import type { Edit } from "../text/edits";
 import type { Written } from "../text/read";
@@ -120,8 +120,10 @@ export class Editing {
     const publisher = { protocol: "mqtt", ...to, payload: "geojson", period: "10s" };
     const subscriber = { protocol: "mqtt", ...to, topics: ["#"] };
     const messaging = { transport: "http", push: { to: "all", period: "10s" } };
-    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging } };
-    const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service" };
+    const mqtt = apps.find((app) => mqttBrokers.some((each) => app[each] !== undefined));
+    const mqttsnGateway = { to: wordOf(mqtt?.name) };
+    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging }, mqttsnGateway: { mqttsnGateway } };
+    const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service", mqttsnGateway: "gateway" };
     return this.add(["apps"], { name: freeIn(namesOf(apps), stems[kind] ?? "broker"), ...(parts[kind] ?? { [kind]: {} }) });
   }
 
