@@ -7,6 +7,7 @@ import { useForm } from "./context";
 import { ChoiceField, TextField, WordsField } from "./fields";
 import { GatewayFields } from "./GatewayFields";
 import { MessagingFields } from "./MessagingFields";
+import { OwnFields } from "./OwnFields";
 import { ProxyFields } from "./ProxyFields";
 import { RemoveButton } from "./RemoveButton";
 
@@ -54,6 +55,7 @@ export function AppFields({ place }: { place: number }) {
         {app.messaging !== undefined && <MessagingFields app={place} />}
         {app.proxy !== undefined && <ProxyFields app={place} />}
         {app.mqttsnGateway !== undefined && <GatewayFields app={place} />}
+        {(app.image !== undefined || app.command !== undefined) && <OwnFields app={place} />}
       </Stack>
     </Paper>
   );

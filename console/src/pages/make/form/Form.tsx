@@ -62,7 +62,7 @@ export function Form() {
 
 function AddApp() {
   const { editing, edit } = useForm();
-  const kinds = [["both", "Publisher and subscriber"], ["publisher", "Publisher"], ["subscriber", "Subscriber"], ["messaging", "Messaging service"], ["proxy", "Pair of proxies"], ["mqttsnGateway", "Gateway of MQTT-SN"], ...brokers.map((kind) => [kind, `Broker ${kind}`])];
+  const kinds = [["both", "Publisher and subscriber"], ["publisher", "Publisher"], ["subscriber", "Subscriber"], ["messaging", "Messaging service"], ["proxy", "Pair of proxies"], ["mqttsnGateway", "Gateway of MQTT-SN"], ...brokers.map((kind) => [kind, `Broker ${kind}`]), ["own", "Own image"]];
   return (
     <Menu>
       <Menu.Target>

@@ -12,7 +12,7 @@ export function brokerOf(app: Fields): string | undefined {
   return brokers.find((kind) => app[kind] !== undefined);
 }
 
-const words: Readonly<Record<string, string>> = { messaging: "messaging service", mqttsnGateway: "gateway" };
+const words: Readonly<Record<string, string>> = { messaging: "messaging service", mqttsnGateway: "gateway", own: "app" };
 
 /** kindOf an app in a word or two. */
 export function kindOf(app: Fields): string {
@@ -69,8 +69,7 @@ export class Editing {
   useBroker(app: number, kind: string): Edit[] {
     const place: Path = ["apps", app];
     const before = brokerOf(fieldsOf(at(this.spec, place)));
-    if (!before || before === kind) return [];
-    return [this.rename([...place, before], kind), this.set([...place, kind], {})];
+    return before ? this.turn(place, before, kind, {}) : [];
   }
 
   /** useProtocol of an app that publishes, subscribes or both, as one client speaks one protocol. */
@@ -93,8 +92,14 @@ export class Editing {
     if (before === source) return [];
     if (source === undefined) return before === undefined ? [] : [this.set([...place, before], undefined)];
     const [node = ""] = nodeNames(nodesOf(this.spec, wordOf(at(this.spec, ["apps", app, "name"]))).slice(0, 1));
-    const begin = this.set([...place, source], beginningOf(source, node));
-    return before === undefined ? [begin] : [this.rename([...place, before], source), begin];
+    const beginning = beginningOf(source, node);
+    return before === undefined ? [this.set([...place, source], beginning)] : this.turn(place, before, source, beginning);
+  }
+
+  /** turn a field into another one, in its place. */
+  turn(object: Path, before: string, after: string, value: unknown): Edit[] {
+    if (before === after) return [];
+    return [this.rename([...object, before], after), this.set([...object, after], value)];
   }
 
   private next(list: string): number {
@@ -122,8 +127,8 @@ export class Editing {
     const messaging = { transport: "http", push: { to: "all", period: "10s" } };
     const mqtt = apps.find((app) => mqttBrokers.some((each) => app[each] !== undefined));
     const mqttsnGateway = { to: wordOf(mqtt?.name) };
-    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging }, mqttsnGateway: { mqttsnGateway } };
-    const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service", mqttsnGateway: "gateway" };
+    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging }, mqttsnGateway: { mqttsnGateway }, own: { image: "registry.example/app:1", command: ["/app"] } };
+    const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service", mqttsnGateway: "gateway", own: "app" };
     return this.add(["apps"], { name: freeIn(namesOf(apps), stems[kind] ?? "broker"), ...(parts[kind] ?? { [kind]: {} }) });
   }
 

@@ -1,9 +1,9 @@
-import { Autocomplete, MultiSelect, NativeSelect, TagsInput, TextInput } from "@mantine/core";
+import { Autocomplete, MultiSelect, NativeSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { isExact } from "../../../components/exact";
 import { wordsAt } from "../text/findings";
 import { choicesAt, schemaAt } from "../text/schema";
-import { at, wordOf, wordsOf, type Path } from "../text/values";
+import { at, listOf, wordOf, wordsOf, type Path } from "../text/values";
 import { useForm } from "./context";
 
 interface FieldProps {
@@ -39,8 +39,8 @@ function useField({ path, whole = false, within = false, emptied = path }: Pick<
   };
 }
 
-/** TextField changes the document with every key. An emptied field is removed when it is left, so that it keeps its place meanwhile. */
-export function TextField({ label, number = false, suggestions, placeholder, ...rest }: FieldProps) {
+/** TextField changes the document with every key. An emptied field is removed when it is left, so that it keeps its place meanwhile. A long one has lines. */
+export function TextField({ label, number = false, long = false, suggestions, placeholder, ...rest }: FieldProps & { long?: boolean }) {
   const { value, error, fallback, set, clear } = useField(rest);
   const [draft, setDraft] = useState<string>();
   const shown = draft ?? wordOf(value);
@@ -54,8 +54,9 @@ export function TextField({ label, number = false, suggestions, placeholder, ...
   };
   const properties = { label, error, value: shown, placeholder: placeholder ?? fallback, onBlur: leave, spellCheck: false, autoComplete: "off" } as const;
   if (suggestions) return <Autocomplete {...properties} data={suggestions} onChange={change} filter={({ options }) => options} />;
+  const Input = long ? Textarea : TextInput;
   return (
-    <TextInput
+    <Input
       {...properties}
       {...(number && { inputMode: "numeric" })}
       onChange={(event) => {
@@ -134,8 +135,45 @@ export function NamesField({ label, options, optional = false, placeholder, ...r
   );
 }
 
-/** WordsField has any words. */
-export function WordsField({ label, ...rest }: FieldProps) {
-  const { value, error, set } = useField(rest);
-  return <TagsInput label={label} error={error} value={wordsOf(value)} onChange={set} splitChars={[" "]} />;
+/** WordsField has any words. Without any an optional list goes. */
+export function WordsField({ label, optional = false, ...rest }: FieldProps & { optional?: boolean }) {
+  const { value, error, set, clear } = useField(rest);
+  const change = (words: string[]) => {
+    if (optional && words.length === 0) clear();
+    else set(words);
+  };
+  return <TagsInput label={label} error={error} value={wordsOf(value)} onChange={change} splitChars={[" "]} />;
+}
+
+/** LinesField is a list of words, one on a line. What lines cannot show is for the YAML. */
+export function LinesField({ label, ...rest }: FieldProps) {
+  const { value, error, set, clear } = useField(rest);
+  const [draft, setDraft] = useState<string>();
+  const lines = listOf(value).map(wordOf);
+  const isShown = lines.every((line) => !line.includes("\n")) && lines.at(-1) !== "";
+  const change = (text: string) => {
+    setDraft(text);
+    const words = text.replace(/\n+$/, "").split("\n");
+    if (words.join("") !== "") set(words);
+  };
+  const leave = () => {
+    if (draft !== undefined && draft.trim() === "") clear();
+    setDraft(undefined);
+  };
+  return (
+    <Textarea
+      label={label}
+      description={isShown ? "An argument a line" : "An argument has several lines: change it in the YAML."}
+      error={error}
+      value={draft ?? lines.join("\n")}
+      readOnly={!isShown}
+      rows={4}
+      resize="vertical"
+      onBlur={leave}
+      spellCheck={false}
+      onChange={(event) => {
+        change(event.currentTarget.value);
+      }}
+    />
+  );
 }
