@@ -31,7 +31,7 @@ export function ChangeFields({ list, place }: { list: Path; place: number }) {
   };
   return (
     <Group align="start" wrap="nowrap" gap="xs" role="group" aria-label={`change of ${wordOf(change.network) || "a network"}`}>
-      <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs" flex={1} miw={0}>
+      <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs" flex={1} miw={0}>
         <ChoiceField label="Network" path={[...path, "network"]} options={namesOf(editing.spec.networks)} optional={false} />
         <ChoiceField
           label="Change"

@@ -11,7 +11,7 @@ export function GatewayFields({ app }: { app: number }) {
   const path: Path = ["apps", app, "mqttsnGateway"];
   const apps = listOf(editing.spec.apps).map(fieldsOf);
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+    <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs">
       <ChoiceField label="Broker at" path={[...path, "to"]} options={namesOf(apps.filter((each) => mqttBrokers.some((kind) => each[kind] !== undefined)))} />
       <ChoiceField label="Mode" path={[...path, "mode"]} />
       <TextField label="Most clients" path={[...path, "maxClients"]} number />

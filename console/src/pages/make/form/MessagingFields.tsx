@@ -22,7 +22,7 @@ export function MessagingFields({ app }: { app: number }) {
   const source = sourceOf(messaging);
   return (
     <Stack gap="xs">
-      <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+      <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs">
         <ChoiceField label="Transport" path={[...path, "transport"]} optional={false} onChoose={(word) => { edit(editing.useTransport(app, word)); }} />
         <TextField label="Port" path={[...path, "port"]} number placeholder={portOf(transport)} />
         <ChoiceField label="Encoding" path={[...path, "encoding"]} placeholder="the model's own" />
@@ -35,7 +35,7 @@ export function MessagingFields({ app }: { app: number }) {
         {has("coap") && (
           <>
             <YesNoField label="Confirmable" {...inside("coap", "confirmable")} placeholder="yes" />
-            <TextField label="Acknowledged within" {...inside("coap", "ackTimeout")} />
+            <TextField label="ACK timeout" {...inside("coap", "ackTimeout")} />
             <TextField label="Repetitions" {...inside("coap", "maxRetransmit")} number />
           </>
         )}
@@ -46,7 +46,7 @@ export function MessagingFields({ app }: { app: number }) {
           label="Requests"
           path={path}
           options={Object.values(sources)}
-          placeholder="none: it only answers"
+          placeholder="none"
           shown={source ? sources[source] : ""}
           onChoose={(words) => { edit(editing.useSource(app, (Object.keys(sources) as Source[]).find((each) => sources[each] === words))); }}
         />
@@ -54,7 +54,7 @@ export function MessagingFields({ app }: { app: number }) {
       {source === "push" && <PushFields app={app} path={[...path, "push"]} />}
       {source === "messages" && <ScriptFields app={app} path={[...path, "messages"]} />}
       {source === "configMap" && (
-        <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+        <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs">
           <TextField label="ConfigMap" path={[...path, "configMap", "name"]} />
           <TextField label="Key" path={[...path, "configMap", "key"]} placeholder="messages.csv" />
         </SimpleGrid>
@@ -72,7 +72,7 @@ function useAddressees(app: number): string[] {
 function PushFields({ app, path }: { app: number; path: Path }) {
   const names = useAddressees(app);
   return (
-    <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+    <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs">
       <NamesField label="From" path={[...path, "from"]} options={names} optional within placeholder="all" />
       <TextField label="To" path={[...path, "to"]} suggestions={["all", ...names]} />
       <TextField label="Period" path={[...path, "period"]} />

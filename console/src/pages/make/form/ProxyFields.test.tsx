@@ -37,8 +37,8 @@ test("the near proxy has the settings of both, and the far one says whose they a
   expect(ofApp(1).getByText("The far proxy of near, which has the settings of both.")).toBeTruthy();
   expect(ofApp(1).queryByLabelText("Deadline")).toBeNull();
   await user.selectOptions(ofApp(0).getByLabelText("Compression"), "zstd");
-  await user.type(ofApp(0).getByLabelText("Most requests that wait"), "50");
-  await user.selectOptions(ofApp(0).getByLabelText("Its messages in results"), "yes");
+  await user.type(ofApp(0).getByLabelText("Longest queue"), "50");
+  await user.selectOptions(ofApp(0).getByLabelText("Log messages"), "yes");
   expect(appsOf(model)).toEqual([{ name: "near", proxy: { peer: "far", compression: "zstd", maxQueue: 50, logMessages: true } }, { name: "far", proxy: {} }]);
 });
 

@@ -17,16 +17,16 @@ export function ProxyFields({ app }: { app: number }) {
   return (
     <>
       {!hasSettings && near.length > 0 && <Text size="sm">The far proxy of {near.join(", ")}, which has the settings of both.</Text>}
-      <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
-        <ChoiceField label="Far proxy" path={[...path, "peer"]} options={far} placeholder="none: it is a far one" />
+      <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs">
+        <ChoiceField label="Far proxy" path={[...path, "peer"]} options={far} placeholder="none" />
         {hasSettings && (
           <>
             <ChoiceField label="Protocol" path={[...path, "protocol"]} placeholder="http (default)" />
             {(proxy.protocol === "amqp" || proxy.broker !== undefined) && <ChoiceField label="Broker at" path={[...path, "broker"]} options={namesOf(apps.filter((each) => each.rabbitmq !== undefined))} />}
             <ChoiceField label="Compression" path={[...path, "compression"]} placeholder="none (default)" />
             <TextField label="Deadline" path={[...path, "deadline"]} placeholder="5m" />
-            <TextField label="Most requests that wait" path={[...path, "maxQueue"]} number placeholder="10000" />
-            <YesNoField label="Its messages in results" path={[...path, "logMessages"]} placeholder="no" />
+            <TextField label="Longest queue" path={[...path, "maxQueue"]} number placeholder="10000" />
+            <YesNoField label="Log messages" path={[...path, "logMessages"]} placeholder="no" />
             <TextField label="Port" path={[...path, "port"]} number placeholder="3128" />
           </>
         )}

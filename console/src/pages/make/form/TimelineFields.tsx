@@ -37,9 +37,11 @@ function EntryFields({ place }: { place: number }) {
     <Paper withBorder p="xs" role="group" aria-label={name}>
       <Group align="start" wrap="nowrap" gap="xs">
         <Stack gap="xs" flex={1} miw={0}>
-          <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+          <SimpleGrid cols={2} spacing="xs">
             <TextField label="At" path={[...path, "at"]} />
             <TextField label="Spread over" path={[...path, "over"]} placeholder="all at once" />
+          </SimpleGrid>
+          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
             <NamesField label="Start" path={[...path, "start"]} options={apps} optional within />
             <NamesField label="Stop" path={[...path, "stop"]} options={apps} optional within />
           </SimpleGrid>
