@@ -75,6 +75,11 @@ export function binarySize(value: number): string {
   return `${(value / 2 ** 30).toFixed(value < 10 * 2 ** 30 ? 2 : 0)} GiB`;
 }
 
+/** runSize writes the size of a run in the archive, in the units of its quotas. Older servers do not say it. */
+export function runSize(size: number | undefined): string {
+  return size === undefined ? nothing : binarySize(size);
+}
+
 /** bytesPerSecond of traffic. Below 1 kB/s it has decimals too. */
 export function bytesPerSecond(value: Figure): string {
   if (value === null || value === undefined) return nothing;

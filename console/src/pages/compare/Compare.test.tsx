@@ -35,6 +35,14 @@ test("runs that are chosen from the list stand in the address", async () => {
   expect(await screen.findByRole("table", { name: "Runs side by side" })).toBeTruthy();
 });
 
+test("the list of runs has their sizes", async () => {
+  answer({ "/compare": comparison, "/runs": [{ ...summaries[0], bytes: 26 * 2 ** 20 }, summaries[1]] });
+  openPage("/compare", Compare, "/compare");
+  const [heads, first, second] = cellsOf(await screen.findByRole("table", { name: "Archived runs" }));
+  const at = heads?.indexOf("Size") ?? -1;
+  expect([first?.[at], second?.[at]]).toEqual(["26 MiB", "–"]);
+});
+
 test("a comparison that the server refuses says why", async () => {
   answer({ "/runs": summaries });
   openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);

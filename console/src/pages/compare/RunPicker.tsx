@@ -7,6 +7,7 @@ import { useFirstNamespace } from "../../app/scope";
 import type { ComparedRun, RunName } from "../../archive/comparison";
 import { runsQuery } from "../../archive/runs";
 import type { RunSummary } from "../../archive/types";
+import { runSize } from "../../components/figures";
 import { Age } from "../../components/Moment";
 import { NamespaceInput } from "../../components/NamespaceInput";
 import { Trouble } from "../../components/Trouble";
@@ -93,6 +94,7 @@ function RunList({ runs, onChange }: Omit<RunPickerProps, "compared">) {
     { id: "namespace", head: "Namespace", value: (run) => run.namespace },
     { id: "t0", head: "T0, ago", value: ({ t0 }) => t0, show: ({ t0 }) => <Age time={t0} /> },
     { id: "campaign", head: "Campaign", value: ({ campaign }) => campaign?.name ?? "" },
+    { id: "size", head: "Size", numeric: true, value: ({ bytes }) => bytes, show: ({ bytes }) => runSize(bytes) },
     { id: "uid", head: "UID", value: ({ uid }) => uid },
   ];
   return (

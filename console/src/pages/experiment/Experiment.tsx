@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { Suspense, useEffect, type ComponentType } from "react";
 import { runsQuery } from "../../archive/runs";
+import { runSize } from "../../components/figures";
 import { Moment } from "../../components/Moment";
 import { Trouble } from "../../components/Trouble";
 import { Refusal } from "../../kubernetes/client";
@@ -56,7 +57,7 @@ function Absent({ namespace, name }: { namespace: string; name: string }) {
       {archive.data && <Text>{runs.length > 0 ? "It was deleted. The archive has its runs, the newest first:" : "The archive has no run of it."}</Text>}
       {runs.length > 0 && (
         <List>
-          {runs.map(({ uid, t0 }) => (
+          {runs.map(({ uid, t0, bytes }) => (
             <List.Item key={uid}>
               <Anchor underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace, uid }} />}>
                 Run {uid}
@@ -67,6 +68,7 @@ function Absent({ namespace, name }: { namespace: string; name: string }) {
                   <Moment time={t0} />
                 </>
               )}
+              {bytes !== undefined && `, ${runSize(bytes)}`}
             </List.Item>
           ))}
         </List>
