@@ -103,13 +103,14 @@ function CellOf({ namespace, cell, scale, x, y, measure, place, current, onFocus
   const [choice, choose] = useChoices();
   const { fill, ink } = cell.value === undefined || !scale ? { fill: undefined, ink: undefined } : colourOf(placeOf(cell.value, scale));
   const [run] = cell.runs;
+  const page = run && cell.runs.length === 1 ? pageOf(namespace, run) : undefined;
   const chosen = choice("cell") === cell.x && (choice("row") ?? "") === cell.y;
   const label = `${x.name} ${cell.x}${y ? `, ${y.name} ${cell.y}` : ""}: ${measure.label} ${cell.text}, ${many(cell.runs.length, "run")}`;
   const common = { "data-cell": place, tabIndex: current ? 0 : -1, "aria-label": label, className: classes.cell ?? "", style: { background: fill, color: ink }, onFocus };
   return (
     <td role="gridcell" aria-selected={chosen} className={chosen ? classes.chosen : undefined}>
-      {run && cell.runs.length === 1 ? (
-        <Link {...common} {...pageOf(namespace, run)}>
+      {page ? (
+        <Link {...common} {...page}>
           {cell.text}
         </Link>
       ) : (

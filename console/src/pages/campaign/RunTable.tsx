@@ -111,11 +111,10 @@ function runColumns(namespace: string, axes: readonly Axis[], measure: Measure):
       id: "name",
       head: "Run",
       value: ({ name }) => name,
-      show: (run) => (
-        <Anchor size="sm" renderRoot={(props) => <Link {...props} {...pageOf(namespace, run)} />}>
-          {run.name}
-        </Anchor>
-      ),
+      show: (run) => {
+        const page = pageOf(namespace, run);
+        return page ? <Anchor size="sm" renderRoot={(props) => <Link {...props} {...page} />}>{run.name}</Anchor> : run.name;
+      },
     },
     { id: "phase", head: "Phase", value: ({ phase }) => phase },
     ...axisColumns<Run>(axes, (run) => run),

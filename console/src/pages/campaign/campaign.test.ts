@@ -114,6 +114,7 @@ test("a run leads to its results, and to its experiment until it has some", () =
   const [run] = runs;
   if (!run) throw new Error("the campaign has no run");
   expect(pageOf("e5", run)).toEqual({ to: "/ns/$namespace/runs/$uid", params: { namespace: "e5", uid: run.uid } });
+  expect(pageOf("e5", { ...run, phase: "Pending", uid: "" })).toBeUndefined();
   expect(pageOf("e5", { ...run, phase: "Running" })).toEqual({ to: "/ns/$namespace/experiments/$name", params: { namespace: "e5", name: run.name } });
 });
 

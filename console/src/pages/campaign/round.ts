@@ -184,7 +184,8 @@ export function selected(runs: readonly Run[], fixed: Fixed): Run[] {
   return runs.filter((run) => Object.entries(fixed).every(([axis, level]) => levelOf(run, axis) === level));
 }
 
-/** pageOf a run: its record, or its experiment while it has no results. */
+/** pageOf a run: its record, or its experiment while it has no results. A run without an experiment has none. */
 export function pageOf(namespace: string, { uid, name, phase, archived }: Run) {
-  return archived || (phase === "Succeeded" && uid !== "") ? ({ to: "/ns/$namespace/runs/$uid", params: { namespace, uid } } as const) : ({ to: "/ns/$namespace/experiments/$name", params: { namespace, name } } as const);
+  if (uid === "") return undefined;
+  return archived || phase === "Succeeded" ? ({ to: "/ns/$namespace/runs/$uid", params: { namespace, uid } } as const) : ({ to: "/ns/$namespace/experiments/$name", params: { namespace, name } } as const);
 }
