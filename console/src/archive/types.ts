@@ -8,6 +8,7 @@ export type AgentState = Schemas["AgentState"];
 export type ArchivedEvent = Schemas["KubernetesEvent"];
 export type Bounds = Schemas["Bounds"];
 export type BurstResult = Schemas["BurstResult"];
+export type ClockResult = Schemas["ClockResult"];
 export type Confidence = Schemas["Confidence"];
 export type Counters = Schemas["Counters"];
 export type Environment = Schemas["Environment"];

@@ -1,5 +1,6 @@
 import type { LiveFigures, RunState } from "../../archive/types";
-import { count, duration, many } from "../../components/figures";
+import { duration, many } from "../../components/figures";
+import { punctuality } from "../../components/punctuality";
 import type { Experiment } from "../../types";
 
 /** What is known of the emulation's punctuality. */
@@ -39,12 +40,5 @@ function soFar(live: LiveFigures): EmulationState {
 
 function detailsOf(state: RunState | undefined): string[] {
   const verdict = state?.results?.verdict;
-  const details = [...(verdict?.exceeded ?? [])];
-  for (const network of verdict?.networks ?? []) {
-    let line = `Network ${network.name}: ${count(network.late)} of ${count(network.frames)} frames released late, ${count(network.lost)} lost by the emulation`;
-    const slots = (network.slots ?? 0) + (network.missed ?? 0);
-    if (slots > 0) line += `, ${count(network.missed ?? 0)} of ${count(slots)} slots missed`;
-    details.push(line);
-  }
-  return [...details, ...(verdict?.context ?? [])];
+  return [...(verdict?.exceeded ?? []), ...punctuality(verdict), ...(verdict?.context ?? [])];
 }

@@ -1,5 +1,6 @@
 import { Anchor, Button, Checkbox, Group, Loader, Stack, Text, TextInput, Title } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
+import { askAgainAfter } from "../../archive/polling";
 import { archiveTarPath, fileKinds, filePath, filesQuery, kindOfFile, type FileKind } from "../../archive/runs";
 import type { ManifestFile } from "../../archive/types";
 import { useChoices } from "../../components/address";
@@ -9,11 +10,17 @@ import { Trouble } from "../../components/Trouble";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { chosenKinds, filesShown, sizeOf } from "./fileKinds";
 
-/** Files lists the archived files of a run. Each can be downloaded, and all of some kinds as one archive. */
-export function Files({ namespace, uid }: { namespace: string; uid: string }) {
-  const { data, error } = useQuery(filesQuery(namespace, uid));
+const whileItRuns = 10_000;
+
+/** Files lists the archived files of a run, again and again until it has ended. Each can be downloaded, and all of some kinds as one archive. */
+export function Files({ namespace, uid, ended = true }: { namespace: string; uid: string; ended?: boolean }) {
+  const { data, error } = useQuery({
+    ...filesQuery(namespace, uid, ended),
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => (ended ? false : askAgainAfter(state.error, whileItRuns)),
+  });
   const [choice, choose, choices] = useChoices();
-  if (error) return <Trouble error={error} title="The files could not be listed" />;
+  if (error && !data) return <Trouble error={error} title="The files could not be listed" />;
   if (!data) return <Loader aria-label="The files are being listed" />;
   const kinds = chosenKinds(choices("kind"));
   const shown = filesShown(data.files ?? [], kinds, choice("find") ?? "");
@@ -37,6 +44,7 @@ export function Files({ namespace, uid }: { namespace: string; uid: string }) {
       <Title order={2} size="h3">
         Files
       </Title>
+      <Trouble error={error} title="The list of files is not current" />
       <Checkbox.Group
         label="Kinds"
         value={kinds}

@@ -1,9 +1,11 @@
 import { Alert, List, Paper, Select, SimpleGrid, Stack, Text, TextInput, Title } from "@mantine/core";
 import { useMemo } from "react";
-import type { Results } from "../../archive/types";
+import type { ClockResult, Results } from "../../archive/types";
 import { useChoices } from "../../components/address";
+import { duration } from "../../components/figures";
+import { punctuality } from "../../components/punctuality";
 import { sortFrom, writeSort } from "../../components/sorting";
-import { VirtualTable } from "../../components/VirtualTable";
+import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { palette } from "../../theme/palette";
 import type { PartProps } from "./part";
 import { figureColumns, figureRows, found, tables, type TableName } from "./rows";
@@ -17,6 +19,7 @@ export function Overview({ results }: PartProps) {
       <Headlines results={results} />
       <VerdictOf results={results} />
       <FigureTable results={results} />
+      <Clocks results={results} />
     </Stack>
   );
 }
@@ -28,7 +31,8 @@ function Warnings({ results: { warnings } }: { results: Results }) {
       <List size="sm">
         {warnings.slice(0, 10).map((warning) => (
           <List.Item key={`${warning.what} ${warning.node ?? ""}`}>
-            {warning.what} {when(warning)}: {warning.reason}
+            {warning.what}
+            {when(warning) && `, ${when(warning)}`}: {warning.reason}
           </List.Item>
         ))}
       </List>
@@ -72,7 +76,7 @@ function VerdictOf({ results }: { results: Results }) {
   return (
     <Alert color={colours[state]} variant="outline" title={`${signs[state]} ${title}`} styles={{ title: { color: "var(--mantine-color-text)" } }}>
       <List size="sm">
-        {[...sentences, ...(results.verdict?.context ?? [])].map((sentence) => (
+        {[...sentences, ...punctuality(results.verdict), ...(results.verdict?.context ?? [])].map((sentence) => (
           <List.Item key={sentence}>{sentence}</List.Item>
         ))}
       </List>
@@ -134,3 +138,23 @@ function FigureTable({ results }: { results: Results }) {
     </section>
   );
 }
+
+/** Clocks are those of nodes that have their own, such as virtual machines. */
+function Clocks({ results: { clocks } }: { results: Results }) {
+  if (!clocks || clocks.length === 0) return null;
+  return (
+    <section>
+      <Title order={2} size="h3">
+        Clocks of nodes
+      </Title>
+      <Text size="sm">Delays to and from other nodes may be wrong by the sum of both figures.</Text>
+      <VirtualTable label="Clocks of nodes" columns={clockColumns} rows={clocks} keyOf={({ node }) => node} />
+    </section>
+  );
+}
+
+const clockColumns: Column<ClockResult>[] = [
+  { id: "node", head: "Node", value: ({ node }) => node },
+  { id: "offset", head: "Offset at most", numeric: true, value: ({ worstOffsetSeconds }) => worstOffsetSeconds, show: ({ worstOffsetSeconds }) => duration(worstOffsetSeconds) },
+  { id: "uncertainty", head: "Known within", numeric: true, value: ({ worstUncertaintySeconds }) => worstUncertaintySeconds, show: ({ worstUncertaintySeconds }) => duration(worstUncertaintySeconds) },
+];

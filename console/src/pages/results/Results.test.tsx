@@ -133,6 +133,31 @@ test("a run without results says why, and its files can be read", async () => {
   expect(await screen.findByText("results/results.json")).toBeTruthy();
 });
 
+test("files of a run that goes on are listed again when it has ended without results", async () => {
+  const rest = { ...state };
+  delete rest.results;
+  const withPhase = (phase: string) => ({ ...rest, plan: { ...state.plan, phase } });
+  const answers: Record<string, unknown> = { [uid]: withPhase("Running"), "/files": { files: [], gaps: null } };
+  open(answers);
+  expect(await screen.findByText("0 files, 0 B")).toBeTruthy();
+  Object.assign(answers, { [uid]: withPhase("Failed"), "/files": files });
+  expect(await screen.findByText("results/results.json", {}, { timeout: 30_000 })).toBeTruthy();
+});
+
+test("nodes with a clock of their own have it beside the delays", async () => {
+  const clocks = [{ node: "vm-1", worstOffsetSeconds: 0.0012, worstUncertaintySeconds: 0.0004, setSeconds: 0, measurements: 9 }];
+  open({ [uid]: { ...state, results: { ...state.results, clocks } } });
+  expect(cellsOf(await screen.findByRole("table", { name: "Clocks of nodes" })).slice(1)).toEqual([["vm-1", "1.20 ms", "400 µs"]]);
+});
+
+test("the verdict has the late frames of each network, and a warning without a time no room for one", async () => {
+  const warnings = [{ what: "client veh/bft never connected", node: "veh", reason: "it has no log" }, { what: "app veh/bft ended", fromSeconds: 60, reason: "exit code 1" }];
+  open({ [uid]: { ...state, results: { ...state.results, warnings } } });
+  expect(await screen.findByText("Network link: 6 of 254 frames released late, 0 lost by the emulation")).toBeTruthy();
+  expect(screen.getByText("client veh/bft never connected: it has no log")).toBeTruthy();
+  expect(screen.getByText("app veh/bft ended, from T0+1m00s: exit code 1")).toBeTruthy();
+});
+
 test("a run that cannot be read says so in words", async () => {
   open({});
   expect(await screen.findByText(/^nothing at /)).toBeTruthy();

@@ -142,7 +142,7 @@ function WithoutResults({ state, namespace, uid }: { state: RunState; namespace:
         {!isOver(state) && " They appear here as soon as the run was analysed."}
       </Alert>
       <Suspense fallback={<Loader aria-label="The files are being listed" />}>
-        <Files namespace={namespace} uid={uid} />
+        <Files namespace={namespace} uid={uid} ended={isOver(state)} />
       </Suspense>
     </Stack>
   );
