@@ -19,6 +19,7 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
+	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/metricreaders"
 	"vignette.dev/vignette/internal/server"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -116,6 +117,10 @@ func serve(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	lock, err := archive.Lock(ctx, o.dir, slog.Default())
+	if err != nil {
+		return err
+	}
 	s, err := server.New(server.Config{
 		Dir: o.dir, Policy: o.policy, QuotaBytes: quota, ScenarioQuotaBytes: scenarioQuota, Retention: o.retention,
 		TeamQuotaBytes: teamQuota, TeamQuotas: teamQuotas, TeamRetentions: teamRetentions, AnalysisSocket: o.analysis,
@@ -126,7 +131,7 @@ func serve(ctx context.Context, o options) error {
 		return err
 	}
 	go s.Expire(ctx)
-	return errors.Join(o.listenAll(ctx, config, s), s.Close())
+	return errors.Join(o.listenAll(ctx, config, s), s.Close(), lock.Close())
 }
 
 // listenAll serves until the context ends or a port cannot be served.
