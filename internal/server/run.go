@@ -8,6 +8,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -366,21 +367,25 @@ const (
 	otherRefused = "and further ones"
 )
 
-// recordRefused notes that the archive refused a log.
+// recordRefused notes that the archive refused a log. Each kind of reason stays with its first words, as figures in them change.
 func (r *run) recordRefused(path, reason string) error {
 	r.mu.Lock()
-	_, known := r.refused[path]
+	before, known := r.refused[path]
 	if !known && len(r.refused) >= maxRefused {
 		path = otherRefused
-		_, known = r.refused[path]
+		before, known = r.refused[path]
 	}
-	r.refused[path] = reason
-	if !known {
-		r.refusedAt[path] = r.now().UTC()
+	kind, _, _ := strings.Cut(reason, ":")
+	same := known && strings.Contains(before, kind)
+	switch {
+	case !known:
+		r.refused[path], r.refusedAt[path] = reason, r.now().UTC()
+	case !same:
+		r.refused[path] = before + "; then " + reason
 	}
 	r.anyRefused.Store(true)
 	r.mu.Unlock()
-	if known {
+	if same {
 		return nil
 	}
 	return r.saveState()

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -548,6 +549,24 @@ func TestRefusedLogsAreNamedUpToABound(t *testing.T) {
 	}
 	if len(r.refused) != maxRefused+1 || r.refused[otherRefused] != "full" {
 		t.Errorf("%d logs named; want %d and one line for the others", len(r.refused), maxRefused)
+	}
+}
+
+func TestALogThatWasRefusedForSeveralReasonsNamesEachOnce(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	const log = "logs/nor/bft/stdout-1.log"
+	for _, reason := range []error{archive.ErrQuota, archive.ErrFull, archive.ErrQuota, archive.ErrFull} {
+		for used := range 2 {
+			if err := l.server.runs.get(runUID).recordRefused(log, fmt.Sprintf("%v: %d bytes", reason, used)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	want := "the run's quota is used up: 0 bytes; then the archive's volume is full: 0 bytes"
+	var state runapi.StateRecord
+	if err := l.server.runs.get(runUID).files.ReadJSON(stateFile, &state); err != nil || state.Refused[log] != want {
+		t.Errorf("the record says %q, %v; want %q", state.Refused[log], err, want)
 	}
 }
 
