@@ -1,6 +1,7 @@
 import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
+import { askAgainAfter } from "../../archive/polling";
 import { useChoices } from "../address";
 import { Trouble } from "../Trouble";
 import { hopsOver, isOfNetwork, isRouted, jammersAt, linksKey, linksOf, measureFrom, momentFrom, nodesOf, readLinks, readMap, silentAt, type RunMapData } from "./api";
@@ -34,6 +35,8 @@ export interface RunMapProps {
   t0: string | undefined;
   /** live: the run goes on. */
   live: boolean;
+  /** settled: the run's record changes no more. Its end adds what others knew of positions. */
+  settled: boolean;
   /** networks of the run's spec, which say who is routed. */
   networks: Parameters<typeof isRouted>[0];
   /** withoutPositions is shown above the map of a network whose nodes stand in a circle. */
@@ -51,11 +54,12 @@ const mapMilliseconds = 10_000;
 
 /** RunMap shows where the nodes of a run are, and the links between them, live or at a moment. */
 export function RunMap(props: RunMapProps) {
-  const { namespace, uid, live } = props;
+  const { namespace, uid, settled } = props;
   const map = useQuery({
-    queryKey: ["map", namespace, uid],
+    queryKey: ["map", namespace, uid, settled ? "at the end" : "so far"],
     queryFn: ({ signal }) => readMap(namespace, uid, signal),
-    refetchInterval: live ? mapMilliseconds : false,
+    placeholderData: (before, query) => (query?.queryKey[2] === uid ? before : undefined),
+    refetchInterval: ({ state }) => (settled ? false : askAgainAfter(state.error, mapMilliseconds)),
     enabled: uid !== "",
   });
   if (!map.data) return map.error ? <Trouble error={map.error} title="The map could not be read" /> : <Loader aria-label="The map is being read" />;

@@ -1,4 +1,5 @@
-import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { act, fireEvent, screen, waitFor } from "@testing-library/react";
+import { useState } from "react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { answer, openPage } from "../../testing/page";
 import type { Experiment } from "../../types";
@@ -39,6 +40,32 @@ function open(address = "/") {
 afterEach(() => {
   vi.unstubAllGlobals();
   vi.restoreAllMocks();
+});
+
+test("a map that is open at the end of a run is read once more, with what others knew of positions", async () => {
+  const answers: Record<string, unknown> = { "/session": { mode: "local", user: "ann", groups: [], namespace: "team" }, "/map": map, "/links": { links: [] } };
+  const asked = answer(answers);
+  const asks = () => asked.filter((path) => path.endsWith("/map")).length;
+  let end: () => void = () => undefined;
+  function Page() {
+    const [phase, setPhase] = useState("Analysing");
+    end = () => { setPhase("Succeeded"); };
+    return <MapTab experiment={{ ...experiment, status: { ...experiment.status, phase } as NonNullable<Experiment["status"]> }} />;
+  }
+  openPage("/", Page, "/");
+  await screen.findByRole("slider");
+  expect(asks()).toBe(1);
+  answers["/map"] = { ...map, nodes: [{ ...map.nodes[0], reported: [[1, 58, 7.8]] }] };
+  act(() => { end(); });
+  expect(await screen.findByText("reported position")).toBeTruthy();
+  expect(asks()).toBe(2);
+});
+
+test("the map of an experiment that waits is not asked for", async () => {
+  const asked = answer({});
+  openPage("/", () => <MapTab experiment={{ ...experiment, status: { phase: "Queued" } }} />, "/");
+  expect(await screen.findByText("The map begins when the nodes are up.")).toBeTruthy();
+  expect(asked).toEqual([]);
 });
 
 const notice = "No node of this network has a position";

@@ -11,6 +11,7 @@ import { RunMap, type RunSelection } from "../../components/map/RunMap";
 import { useAccess } from "../../kubernetes/hooks";
 import type { Experiment } from "../../types";
 import { beginning, changesOf, placed, placeOf } from "./liveDraft";
+import { isOver, isWaiting } from "./state";
 
 /** MapTab shows the nodes of an experiment on a map, and changes its networks by hand. */
 export function MapTab({ experiment }: { experiment: Experiment }) {
@@ -22,6 +23,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
   // A run that is over cannot be changed.
   const draft = live ? begun : undefined;
   const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: "livechanges", namespace });
+  if (isWaiting(experiment)) return <Text>The map begins when the nodes are up.</Text>;
   const place = draft && placeOf(draft);
   const onPlace = draft?.kind === "jammer" && !draft.ends ? (at: Place) => { setDraft(placed(draft, at)); } : undefined;
   const changing = (selection: RunSelection) => (
@@ -54,6 +56,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
       uid={uid}
       t0={t0}
       live={live}
+      settled={isOver(experiment)}
       networks={experiment.spec.networks}
       withoutPositions={<WithoutPositions namespace={namespace} name={name} />}
       onPlace={onPlace}

@@ -9,7 +9,7 @@ import type { PartProps } from "./part";
 export function RunMapPart({ namespace, uid, state }: PartProps) {
   const map = useRef<MapHandle>(null);
   return (
-    <RunMap map={map} namespace={namespace} uid={uid} t0={state.plan.t0 ?? undefined} live={false} networks={state.plan.spec.networks} withoutPositions={<Text>No node of this network has a position: they stand in a circle.</Text>}>
+    <RunMap map={map} namespace={namespace} uid={uid} t0={state.plan.t0 ?? undefined} live={false} settled networks={state.plan.spec.networks} withoutPositions={<Text>No node of this network has a position: they stand in a circle.</Text>}>
       {({ data, at }) => <Happenings happened={data.happened ?? []} at={at} live={false} />}
     </RunMap>
   );
