@@ -67,6 +67,14 @@ function newest(curves: Curve[], written: (value: number) => string): string {
     .join(", ");
 }
 
+const leastSeconds = 60;
+
+/** timesShown by an axis: those of the values, and a minute at least. Without this a single value has an axis of 1000 days. */
+export function timesShown(times: ArrayLike<number>): [number, number] | undefined {
+  const [first, last] = [times[0], times[times.length - 1]];
+  return first === undefined || last === undefined ? undefined : [first, Math.max(last, first + leastSeconds)];
+}
+
 interface Options {
   names: string[];
   written: (value: number) => string;
@@ -87,7 +95,7 @@ function optionsOf({ names, written, t0, range, dark, height, width }: Options):
     tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "Etc/UTC"),
     cursor: { drag: { x: false, y: false }, sync: { key: "experiment" } },
     legend: { live: true },
-    scales: { x: { time: true }, y: range ? { range } : { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
+    scales: { x: { time: true, range: (plot, low, high) => timesShown(plot.data[0]) ?? [low, high] }, y: range ? { range } : { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
     axes: [
       { stroke: ink, grid, ticks: grid, values: (_, splits) => splits.map(clock) },
       { stroke: ink, grid, ticks: grid, size: 70, values: (_, splits) => splits.map(written) },

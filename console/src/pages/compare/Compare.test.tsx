@@ -74,6 +74,16 @@ test("the verdict of a run that did not keep up leads to its gaps, and has the r
   expect(verdict.getAttribute("href")).toMatch(/^\/ns\/e5\/runs\/d0d8c197.*\?part=gaps$/);
 });
 
+test("what networks carried stands side by side", async () => {
+  answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  expect(cellsOf(await screen.findByRole("table", { name: "Data volume by network" }))).toEqual([
+    ["Run", "link"],
+    [one.label, "434 B/s"],
+    [two.label, "984 B/s"],
+  ]);
+});
+
 test("sizes of messages and medians of the picture stand side by side", async () => {
   const messageSizes = [
     { protocol: "mqtt", runs: [{ label: one.label, medianBytes: 1034 }, { label: two.label, medianBytes: null }] },

@@ -2,15 +2,31 @@ import { Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import type { Comparison } from "../../archive/comparison";
 import { VirtualTable } from "../../components/VirtualTable";
-import { pictureColumns, pictureRows, sizeColumns, sizeRows } from "./ofRuns";
+import { pictureColumns, pictureRows, sizeColumns, sizeRows, volumeColumns, volumeRows } from "./ofRuns";
 
-/** OfRuns shows what runs have that conditions have not: sizes of messages, and the picture. */
+/** OfRuns shows what runs have that conditions have not: volumes of networks, sizes of messages, and the picture. */
 export function OfRuns({ comparison }: { comparison: Comparison }) {
   return (
     <>
+      <Volumes comparison={comparison} />
       <Sizes comparison={comparison} />
       <Picture comparison={comparison} />
     </>
+  );
+}
+
+function Volumes({ comparison }: { comparison: Comparison }) {
+  const rows = useMemo(() => volumeRows(comparison), [comparison]);
+  const columns = useMemo(() => volumeColumns(comparison), [comparison]);
+  if (rows.length === 0) return null;
+  return (
+    <section>
+      <Title order={2} size="h3">
+        Data volume by network
+      </Title>
+      <Text size="sm">Ethernet bytes that nodes sent, each once, from the first start of a publisher to the end of the drain.</Text>
+      <VirtualTable label="Data volume by network" columns={columns} rows={rows} keyOf={({ run }) => run} />
+    </section>
   );
 }
 

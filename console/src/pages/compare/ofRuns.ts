@@ -1,5 +1,5 @@
 import type { Comparison } from "../../archive/comparison";
-import { count, duration, metres, nothing } from "../../components/figures";
+import { bytesPerSecond, count, duration, metres, nothing } from "../../components/figures";
 import type { Column } from "../../components/VirtualTable";
 import { labelsOf } from "./labels";
 
@@ -23,6 +23,23 @@ export function sizeColumns(comparison: Comparison): Column<SizeRow>[] {
 
 function sizeText(bytes: number | null | undefined): string {
   return bytes === null || bytes === undefined ? nothing : `${count(bytes)} B`;
+}
+
+/** VolumeRow has what a run's networks carried, in bytes a second by network. */
+export interface VolumeRow {
+  run: string;
+  volumes: Record<string, number | null>;
+}
+
+export function volumeRows(comparison: Comparison): VolumeRow[] {
+  const networks = comparison.networks ?? [];
+  if (networks.length === 0) return [];
+  return labelsOf(comparison).map((run, i) => ({ run, volumes: Object.fromEntries(networks.map(({ name, runs }) => [name, runs[i]?.bytesPerSecond ?? null])) }));
+}
+
+export function volumeColumns(comparison: Comparison): Column<VolumeRow>[] {
+  const ofNetwork = (comparison.networks ?? []).map(({ name }): Column<VolumeRow> => ({ id: `volume-${name}`, head: name, numeric: true, value: ({ volumes }) => volumes[name], show: ({ volumes }) => bytesPerSecond(volumes[name]) }));
+  return [{ id: "run", head: "Run", value: ({ run }) => run }, ...ofNetwork];
 }
 
 /** PictureRow has a run's medians of the picture of a group of nodes. */
