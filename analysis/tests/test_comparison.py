@@ -254,6 +254,16 @@ def test_receipts_of_two_repeats_have_the_interval_of_the_command_line():
     assert (found["low"], found["high"]) == (pytest.approx(88.6075588), pytest.approx(91.2390775))
 
 
+def test_repeats_over_tcp_have_no_count_of_retransmissions():
+    def of(*counts: int | None) -> int | None:
+        entries = [requests(900) | {"retransmissions": count} for count in counts]
+        return asked.of("all", [SimpleNamespace(results={"groups": [{"name": "all", "requests": entry}]}) for entry in entries])["retransmissions"]
+
+    assert (of(None, None), of(None, 2), of(1, 2)) == (None, 2, 3)
+    nothing = {"receiptPercent": 90.0, "retransmissions": None, "confidence": dict.fromkeys(("receiptPercent", "meanSeconds"))}
+    assert rendering._requests(requests(900) | nothing)[4] == "-"
+
+
 def requests(receipts: int, mean: float = 0.2) -> dict:
     counts = {"triggered": 1000, "sent": 1000, "receipts": receipts, "outstanding": 0, "retransmissions": 0}
     return counts | {"failed": None, "responseSeconds": {"min": 0.1, "mean": mean, "max": 10 * mean}}

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from lab import PICTURE, UNIT, Lab, gap, gap_names
 
-from vignette_analysis import analyse, plots
+from vignette_analysis import analyse, outputs, plots
 from vignette_analysis.data import requests
+from vignette_analysis.figures import summary
 from vignette_analysis.report import asked, latex, words
 from vignette_analysis.report.parts import Chart
 
@@ -51,6 +52,21 @@ def test_each_request_has_a_receipt_or_has_failed_or_is_outstanding(lab):
     assert found["responseSeconds"]["min"] == 0.5 and found["responseSeconds"]["mean"] == 1.75 and found["responseSeconds"]["max"] == 3.0
     assert of(results, "a/chat") == found | {"confidence": of(results, "a/chat")["confidence"]} and of(results, "b/chat") is None
     assert gap(results, "requests in flight")["reason"] == "inFlightAtEnd: 1 requests had neither a receipt nor a failure at the end of the drain"
+
+
+def test_what_tcp_repeats_is_not_counted_as_no_retransmission(tmp_path):
+    for transport, repeated, want in (("http", False, None), ("coap-tcp", False, None), ("soap", False, None), ("http", True, 1), ("coap", False, 0)):
+        service = CHAT | {"messaging": {"transport": transport}}
+        lab = Lab(tmp_path / f"{transport}-{repeated}").node("a", service).node("b", service)
+        send(lab, "1", 1.0, receipt=0.5)
+        if repeated:
+            lab.event("a/chat", "retransmitted", 1.2, "1", TO_B)
+        analysis = analyse(lab.write())
+        assert analysis.results["requests"]["retransmissions"] == want, transport
+        cells = summary.request_cells(analysis.results["requests"])
+        assert cells[summary.REQUEST_HEADER.index("retrans.")] == ("-" if want is None else str(want))
+        groups = outputs._flat(analysis.results["groups"], ("name",))
+        assert groups["retransmissions"][0] == want and "Requests" in [s.title for s in [asked.section(analysis)]]
 
 
 def test_requests_are_in_the_groups_of_their_deliveries(lab):

@@ -71,7 +71,7 @@ func TestResultsTellRequestsAndPairsOfGroupsApart(t *testing.T) {
 	r.Networks, r.Clocks, r.Publishers = nil, nil, r.Publishers[:1]
 	of := func(triggered, receipts int64, failed map[string]int64, times *runapi.Quantiles) *runapi.RequestResults {
 		q := &runapi.RequestResults{Triggered: triggered, Sent: triggered - 1, Receipts: receipts, ReceiptPercent: 100 * float64(receipts) / float64(triggered), Failed: failed,
-			Outstanding: 1, Retransmissions: 12, ResponseSeconds: times}
+			Outstanding: 1, Retransmissions: ptr(int64(12)), ResponseSeconds: times}
 		if times != nil {
 			q.Confidence = &runapi.RequestConfidence{Level: 0.95, MeanSeconds: &runapi.Interval{Low: *times.Mean * 0.9, High: *times.Mean * 1.3}}
 		}
@@ -79,6 +79,7 @@ func TestResultsTellRequestsAndPairsOfGroupsApart(t *testing.T) {
 	}
 	all := of(97, 90, map[string]int64{"timeout": 4, "refused": 1, "other": 1}, withMean(quantiles(0.8)))
 	r.Requests, r.Groups[0].Requests, r.Groups[1].Requests, r.Publishers[0].Requests = all, all, all, of(2, 0, map[string]int64{"timeout": 1}, nil)
+	r.Publishers[0].Requests.Retransmissions = nil // over TCP
 	r.Pairs = []runapi.PairResult{
 		{From: "alpha", To: "alpha", Messages: runapi.Messages{Sent: 80, Expected: 80, Received: 80}, DelaySeconds: withMean(quantiles(0.1)), Requests: of(80, 79, nil, withMean(quantiles(0.3)))},
 		{From: "alpha", To: "bravo", Messages: runapi.Messages{Sent: 17, Expected: 17, Received: 12, Lost: 5}, DelaySeconds: withMean(quantiles(2))},

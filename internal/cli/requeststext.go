@@ -36,12 +36,20 @@ func requestsTable(r *runapi.Results) table {
 }
 
 func requestFigures(q *runapi.RequestResults) []string {
-	cells := []string{count(q.Triggered), count(q.Sent), count(q.Receipts), percentText(q.ReceiptPercent), byReason(q.Failed), count(q.Outstanding), count(q.Retransmissions)}
+	cells := []string{count(q.Triggered), count(q.Sent), count(q.Receipts), percentText(q.ReceiptPercent), byReason(q.Failed), count(q.Outstanding), retransmissionsText(q.Retransmissions)}
 	t := q.ResponseSeconds
 	if t == nil {
 		return append(cells, "-", "-", "-", "-", "-", "-", "-")
 	}
 	return append(cells, seconds(t.Min), seconds(t.P25), seconds(t.Median), meanText(t, meanOf(q)), seconds(t.P75), p95Text(t), seconds(t.Max))
+}
+
+// retransmissionsText is a dash where TCP alone may have repeated requests.
+func retransmissionsText(n *int64) string {
+	if n == nil {
+		return "-"
+	}
+	return count(*n)
 }
 
 // byReason counts what failed or was dropped, such as "3 (2 timeout, 1 refused)", the most frequent reason first.

@@ -267,8 +267,9 @@ type RequestResults struct {
 	Failed map[string]int64 `json:"failed"`
 	// Outstanding requests had neither a receipt nor a failure at the end of the drain.
 	Outstanding int64 `json:"outstanding"`
-	// Retransmissions of requests, or of blocks of them, by the protocol itself.
-	Retransmissions int64 `json:"retransmissions"`
+	// Retransmissions of requests, or of blocks of them, by the protocol itself. Null over TCP, whose own are in captures, unless the
+	// protocol repeated some.
+	Retransmissions *int64 `json:"retransmissions"`
 	// ResponseSeconds from sent to the receipt; null without receipts.
 	ResponseSeconds *Quantiles         `json:"responseSeconds"`
 	Confidence      *RequestConfidence `json:"confidence"`

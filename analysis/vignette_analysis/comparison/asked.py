@@ -6,7 +6,7 @@ from ..figures.statistics import from_zero, repeats_interval
 from .effects import Share
 from .loading import Loaded
 
-_COUNTS = ("triggered", "sent", "receipts", "outstanding", "retransmissions")
+_COUNTS = ("triggered", "sent", "receipts", "outstanding")
 
 
 def of(name: str, runs: list[Loaded]) -> dict | None:
@@ -18,6 +18,8 @@ def of(name: str, runs: list[Loaded]) -> dict | None:
     if len(found) < 2:
         return found[0] | {"confidence": {key: found[0]["confidence"][key] for key in ("receiptPercent", "meanSeconds")}} if found else None
     counts = {key: sum(one[key] for one in found) for key in _COUNTS}
+    again = [one["retransmissions"] for one in found if one["retransmissions"] is not None]
+    counts["retransmissions"] = sum(again) if again else None
     failed: dict[str, int] = {}
     for reason, count in ((reason, count) for one in found for reason, count in (one["failed"] or {}).items()):
         failed[reason] = failed.get(reason, 0) + count

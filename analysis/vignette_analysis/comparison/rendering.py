@@ -23,7 +23,8 @@ QUANTILES = ("min", "p25", "median", "mean", "p75", "p95", "max")
 NOTHING = "-"
 DEFINITIONS = (
     "Delivered: of the offered deliveries, those that arrived; lost on the way and never sent are apart.",
-    "Delays in seconds, received - sent, of all deliveries of repeats together. [ ]: 95 % confidence intervals, of shares by Wilson, of medians by Woodruff, of means by Student's t, "
+    "Delays in seconds, received - sent, of all deliveries of repeats together. "
+    "[ ]: 95 % confidence intervals, of shares by Wilson, of medians by Woodruff, of means by Student's t, "
     "from the variance of units: blocks of a run, or whole runs where there are repeats.",
     "Shift: Hodges-Lehmann, median of all differences of delays. Delta: Cliff's, P(longer) - P(shorter), 0 where neither tends to be longer.",
     "p: Brunner-Munzel for delays, Mann-Whitney (MW) of the units' medians beside it, Welch for shares; adjusted by Holm for the number of pairs.",
@@ -303,7 +304,7 @@ def _requests(entry: dict | None) -> list[str]:
         return [NOTHING] * 10
     response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
     cells = [str(entry["triggered"]), _share(entry["receiptPercent"], confidence["receiptPercent"]), summary.failed(entry)]
-    cells += [str(entry["outstanding"]), str(entry["retransmissions"])]
+    cells += [str(entry["outstanding"]), _number(entry["retransmissions"], "d")]
     return cells + [_estimate(response.get(q), confidence.get("meanSeconds") if q == "mean" else None, ".4f") for q in _RESPONSES]
 
 

@@ -14,6 +14,8 @@ OTHER = "other"
 OUTSTANDING = "inFlightAtEnd"
 # Retransmissions of one request up to which requests are counted apart.
 MAX_APART = 8
+# Protocols that leave repetition to TCP. HTTP sends a GET again over another connection.
+OVER_TCP = ("http", "soap", "coap-tcp")
 SCHEMA = {
     "message": pl.UInt32,
     "publisher": pl.UInt32,
@@ -62,6 +64,12 @@ def without_receipt(requests: pl.DataFrame) -> list[tuple[str, int]]:
     lacking = requests.filter(pl.col("reason").is_not_null())
     counts = lacking.group_by(reason=pl.col("reason").cast(pl.String)).len().sort("len", "reason", descending=[True, False])
     return [(f"outstanding ({reason})" if reason == OUTSTANDING else reason, count) for reason, count in counts.rows()]
+
+
+def retransmissions(run: Run, requests: pl.DataFrame) -> int | None:
+    """How often the senders' protocols sent requests again; None where TCP alone may have done so, which logs do not tell."""
+    count = requests["retransmissions"].sum()
+    return None if not count and all(run.instances[n].protocol in OVER_TCP for n in requests["publisher"].unique()) else count
 
 
 def by_retransmissions(requests: pl.DataFrame) -> list[tuple[str, int]]:

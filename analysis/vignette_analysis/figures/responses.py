@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from ..data.requests import OTHER, OUTSTANDING, REASONS
+from ..data.requests import OTHER, OUTSTANDING, REASONS, retransmissions
 from ..data.run import Run
 from . import statistics
 from .deliveries import KINDS, Delay, interval
@@ -31,7 +31,7 @@ def of(run: Run, requests: pl.DataFrame, *scope: str | None) -> dict:
         "receiptPercent": 100.0 * receipts / requests.height,
         "failed": {reason: reasons[reason] for reason in (*REASONS, OTHER) if reason in reasons} or None,
         "outstanding": reasons.get(OUTSTANDING, 0),
-        "retransmissions": requests["retransmissions"].sum(),
+        "retransmissions": retransmissions(run, requests),
         "responseSeconds": response.quantiles,
         "confidence": {
             "level": statistics.LEVEL,

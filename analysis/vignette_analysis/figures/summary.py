@@ -106,7 +106,7 @@ def _headline_requests(entry: dict | None) -> list[tuple[str, str]]:
         ("Receipts of requests (%)", percent(entry["receiptPercent"]) + _share_interval(confidence["receiptPercent"])),
         ("Failed requests", failed(entry)),
         ("Outstanding requests", str(entry["outstanding"])),
-        ("Retransmissions of requests", str(entry["retransmissions"])),
+        ("Retransmissions of requests", number(entry["retransmissions"], 0)),
     ]
     for quantile, name in NAMES.items():
         rows.append((f"Response time, {name} (s)", number(response.get(quantile), 4) + _interval(confidence.get(f"{quantile}Seconds"), 4)))
@@ -151,7 +151,8 @@ def request_cells(entry: dict) -> list[str]:
     response, interval = entry["responseSeconds"] or {}, entry["confidence"]["meanSeconds"]
     counts = [entry["triggered"], entry["sent"], entry["receipts"], share(entry["receipts"], entry["triggered"]), failed(entry)]
     times = [number(response.get(q), 4) + (_interval(interval, 4) if q == "mean" else "") for q in ("min", "median", "mean", "p95", "max")]
-    return [*map(str, [*counts, entry["outstanding"], entry["retransmissions"]]), *(time or "-" for time in times)]
+    again = number(entry["retransmissions"], 0)
+    return [*map(str, [*counts, entry["outstanding"]]), *(text or "-" for text in (again, *times))]
 
 
 PICTURE_HEADER = (

@@ -2063,8 +2063,8 @@ export interface components {
             } | null;
             /** @description outstanding requests had neither a receipt nor a failure at the end of the drain. */
             outstanding: number;
-            /** @description retransmissions of requests, or of blocks of them, by the protocol itself. */
-            retransmissions: number;
+            /** @description retransmissions of requests, or of blocks of them, by the protocol itself. Null over TCP, whose own are in captures, unless the protocol repeated some. */
+            retransmissions: number | null;
             /** @description responseSeconds from sent to the receipt; null without receipts. */
             responseSeconds: components["schemas"]["Quantiles"] | null;
             confidence: components["schemas"]["RequestConfidence"] | null;

@@ -34,7 +34,7 @@ export function Requests({ namespace, uid, state, results }: PartProps) {
             </List.Item>
           ))}
           <List.Item>{count(requests.outstanding)} had neither a receipt nor a failure at the end of the drain.</List.Item>
-          <List.Item>The protocol itself sent requests again {count(requests.retransmissions)} times.</List.Item>
+          {requests.retransmissions !== null && <List.Item>The protocol itself sent requests again {count(requests.retransmissions)} times.</List.Item>}
         </List>
       </section>
       <BoxFigure title="Response time by group and publisher" file={`${name}-response-times`} boxes={boxes} what="response time" none="no request had a receipt." />
