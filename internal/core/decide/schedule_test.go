@@ -307,7 +307,7 @@ func confident(width v1alpha1.Percent, least int32) v1alpha1.StopConditions {
 }
 
 func TestRoundedFiguresAreNotTreatedAsExact(t *testing.T) {
-	for text, want := range map[string][2]float64{"0.4ms": {0.0004, 0.00005}, "1.23s": {1.23, 0.005}, "12.5ms": {0.0125, 0.00005}} {
+	for text, want := range map[string][2]float64{"0.4ms": {0.0004, 0.00005}, "1.23s": {1.23, 0.005}, "12.5ms": {0.0125, 0.00005}, "0.041ms": {0.000041, 0.0000005}} {
 		same := &v1alpha1.ResultsSummary{MedianDelay: text}
 		if n, value, grain := medianDelay([]*v1alpha1.ResultsSummary{same, same, {}}); n != 2 || [2]float64{value, grain} != want {
 			t.Errorf("%s: %v ± %v of %d; want %v of 2", text, value, grain, n, want)

@@ -93,9 +93,14 @@ func medianDelay(repeats []*v1alpha1.ResultsSummary) (n int, mean, halfWidth flo
 			continue
 		}
 		values = append(values, delay.Seconds())
-		rounded := (50 * time.Microsecond).Seconds() // milliseconds with one decimal
-		if !strings.HasSuffix(r.MedianDelay, "ms") {
-			rounded = (5 * time.Millisecond).Seconds() // seconds with two decimals
+		number, isMilliseconds := strings.CutSuffix(r.MedianDelay, "ms")
+		if !isMilliseconds {
+			number = strings.TrimSuffix(number, "s")
+		}
+		_, decimals, _ := strings.Cut(number, ".")
+		rounded := 0.5 * math.Pow10(-len(decimals)) // half a unit of the last digit
+		if isMilliseconds {
+			rounded /= 1000
 		}
 		grain = max(grain, rounded)
 	}

@@ -3,6 +3,7 @@ package headline
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -61,8 +62,12 @@ func Message(summary *v1alpha1.ResultsSummary, warnings []runapi.Gap) string {
 	return message
 }
 
+// humanDelay has three digits or more: the median of a fast network is not 0.
 func humanDelay(seconds float64) string {
-	if seconds < 1 {
+	switch magnitude := math.Abs(seconds); {
+	case magnitude < 0.01:
+		return strconv.FormatFloat(seconds*1000, 'f', 3, 64) + "ms"
+	case magnitude < 1:
 		return strconv.FormatFloat(seconds*1000, 'f', 1, 64) + "ms"
 	}
 	return strconv.FormatFloat(seconds, 'f', 2, 64) + "s"

@@ -57,3 +57,11 @@ func TestALossIsNeverRoundedToNone(t *testing.T) {
 		}
 	}
 }
+
+func TestAMedianKeepsItsDigits(t *testing.T) {
+	for seconds, want := range map[float64]string{0.0000412: "0.041ms", 0.00149: "1.490ms", 0.0125: "12.5ms", 0.3693: "369.3ms", -2.5: "-2.50s", 12.345: "12.35s"} {
+		if got := Of(&runapi.Results{DelaySeconds: &runapi.Quantiles{Median: seconds}}).MedianDelay; got != want {
+			t.Errorf("%v s is %s; want %s", seconds, got, want)
+		}
+	}
+}
