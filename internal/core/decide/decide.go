@@ -307,11 +307,11 @@ func (s *step) finishRound() {
 const maxUIDs = 100
 
 func (s *step) roundsKept() int32 {
-	const byDefault, most = 3, 49
+	const byDefault = 3
 	if s.spec.History.Rounds == nil {
 		return byDefault
 	}
-	return min(most, *s.spec.History.Rounds)
+	return *s.spec.History.Rounds
 }
 
 // isRoundFinished reports whether the last started round is finished.

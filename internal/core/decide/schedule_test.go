@@ -8,9 +8,12 @@ import (
 	"testing"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
+	"vignette.dev/vignette/crds"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -114,6 +117,29 @@ func TestARoundStartsWhenItIsDue(t *testing.T) {
 		if e.Round < 1 {
 			t.Errorf("%s of round %d is still there", e.Name, e.Round)
 		}
+	}
+}
+
+func TestTheLongestHistoryIsKept(t *testing.T) {
+	text, err := crds.Files.ReadFile("vignette.dev_campaigns.yaml")
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err == nil {
+		err = yaml.Unmarshal(text, &definition)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	campaign := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
+	most := int32(*campaign.Properties["spec"].Properties["history"].Properties["rounds"].Maximum)
+	none := int32(0) // of the experiments themselves
+	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.History = v1alpha1.History{Rounds: &most, Succeeded: &none, Failed: &none} })
+	p.advance(time.Duration(most+3)*time.Hour, 10*time.Minute, true)
+	kept := len(p.campaign.Status.Rounds)
+	if want := 1 + int(most); kept != want {
+		t.Errorf("%d rounds are kept; want the last one and %d before", kept, most)
+	}
+	if allowed := *campaign.Properties["status"].Properties["rounds"].MaxItems; int64(kept) > allowed {
+		t.Errorf("a status may have %d rounds, and has %d", allowed, kept)
 	}
 }
 

@@ -561,7 +561,7 @@ type CampaignStatus struct {
 	Runs []CampaignRun `json:"runs,omitempty"`
 
 	// rounds that are over, the newest first.
-	// +kubebuilder:validation:MaxItems=50
+	// +kubebuilder:validation:MaxItems=51
 	// +listType=atomic
 	// +optional
 	Rounds []RoundSummary `json:"rounds,omitempty"`
