@@ -91,6 +91,9 @@ func (s *step) startDueRound() error {
 	if err != nil {
 		return err
 	}
+	if s.lastScheduled().Sub(s.now) > maxClockError {
+		s.status.LastScheduleTime = &metav1.Time{Time: s.now} // kept, as the next round is due after it
+	}
 	rescheduled := s.isRescheduled()
 	next := schedule.Next(s.now)
 	s.status.NextScheduleTime = &metav1.Time{Time: next}
@@ -137,14 +140,10 @@ func (s *step) isRoundActive() bool { return s.status.Round > 0 && !s.isRoundFin
 
 // lastScheduled is the time up to which the schedule is handled.
 func (s *step) lastScheduled() time.Time {
-	last := s.campaign.CreationTimestamp.Time
 	if s.status.LastScheduleTime != nil {
-		last = s.status.LastScheduleTime.Time
+		return s.status.LastScheduleTime.Time
 	}
-	if last.Sub(s.now) > maxClockError {
-		return s.now
-	}
-	return last
+	return s.campaign.CreationTimestamp.Time
 }
 
 // startingDeadline is the time within which a due round must start.

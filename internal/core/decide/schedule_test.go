@@ -194,6 +194,26 @@ func TestAClockThatIsSetBackStartsNoRoundAgain(t *testing.T) {
 	}
 }
 
+func TestAScheduleGoesOnAfterAClockThatWasFarAheadIsSetBack(t *testing.T) {
+	p := hourly(t, nil)
+	p.now = at("2036-03-01T13:00:01Z")
+	p.advance(10*time.Minute, time.Minute, true)
+	p.now = at("2026-03-01T14:30:00Z")
+	p.advance(3*time.Hour, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 4 {
+		t.Errorf("round %d three hours after the clock was set back by ten years; want 4: %+v", s.Round, s)
+	}
+}
+
+func TestAScheduleOfACampaignThatWasMadeByAClockFarAheadGoesOn(t *testing.T) {
+	p := hourly(t, nil)
+	p.campaign.CreationTimestamp = metaTime("2036-03-01T13:00:01Z")
+	p.advance(3*time.Hour+30*time.Minute, time.Minute, true)
+	if s := p.campaign.Status; s.Round != 3 {
+		t.Errorf("round %d after three hours; want 3: %+v", s.Round, s)
+	}
+}
+
 func TestASuspendedScheduleContinuesWithinTheDeadline(t *testing.T) {
 	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.Suspend, s.Schedule.StartingDeadline = true, "30m" })
 	p.now = at("2026-03-01T13:01:00Z")
