@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/core/fieldpath"
@@ -76,6 +77,7 @@ func Expand(campaign string, round int64, spec *v1alpha1.CampaignSpec) (*Plan, f
 	matrix := field.NewPath("spec", "matrix")
 	axes, errs := axesOf(spec, matrix.Child("axes"))
 	errs = append(errs, checkSelections(spec, axes, matrix)...)
+	errs = append(errs, checkMetadata(spec.Template.Metadata)...)
 	if len(errs) > 0 {
 		return nil, errs
 	}
@@ -93,6 +95,25 @@ func Expand(campaign string, round int64, spec *v1alpha1.CampaignSpec) (*Plan, f
 	}
 	sortRuns(plan.Runs, spec)
 	return plan, checkNames(plan.Runs, matrix)
+}
+
+// checkMetadata refuses what Kubernetes takes for no key of a label or an annotation.
+func checkMetadata(given v1alpha1.TemplateMetadata) (errs field.ErrorList) {
+	refuse := func(list, key string) {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "template", "metadata", list), key,
+			"the key must be letters, digits, hyphens, dots and underscores, at most 63, with a letter or digit first and last, or such a key after a domain, as in example.org/team"))
+	}
+	for _, key := range slices.Sorted(maps.Keys(given.Labels)) {
+		if len(validation.IsQualifiedName(key)) > 0 {
+			refuse("labels", key)
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(given.Annotations)) {
+		if len(validation.IsQualifiedName(strings.ToLower(key))) > 0 { // as Kubernetes reads them
+			refuse("annotations", key)
+		}
+	}
+	return errs
 }
 
 func axesOf(spec *v1alpha1.CampaignSpec, at *field.Path) (axes []axis, errs field.ErrorList) {

@@ -121,11 +121,17 @@ func TestErrorsOfAMatrixAreNamed(t *testing.T) {
 			s.Matrix.Axes[0].Levels[1].Set = []v1alpha1.Setting{{Path: "timeline[0]"}}
 			s.Matrix.Axes[1].Path, s.Matrix.Axes[1].Values = "timeline[1].at", values(`"5s"`, `"6s"`)
 		}, `spec.matrix: Invalid value: "timeline[0]": is removed in a point that also sets timeline[1].at, whose index changes by that: set all of timeline instead`},
-		"the seed":                      {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Path = "seed"; s.Matrix.Axes[1].Values = values(`1`) }, `give the campaign repeats and seeds`},
-		"too many runs":                 {func(s *v1alpha1.CampaignSpec) { s.Repeats = 400 }, `4 points × 400 repeats are more than 1000 runs`},
-		"too many combinations":         {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes = manyAxes() }, `more than 100000 combinations`},
-		"a path that is none":           {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Path = "a..b" }, `path "a..b"`},
-		"seed 0":                        {func(s *v1alpha1.CampaignSpec) { s.Seeds = []int64{0} }, `spec.seeds[0]`},
+		"the seed":              {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Path = "seed"; s.Matrix.Axes[1].Values = values(`1`) }, `give the campaign repeats and seeds`},
+		"too many runs":         {func(s *v1alpha1.CampaignSpec) { s.Repeats = 400 }, `4 points × 400 repeats are more than 1000 runs`},
+		"too many combinations": {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes = manyAxes() }, `more than 100000 combinations`},
+		"a path that is none":   {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Path = "a..b" }, `path "a..b"`},
+		"seed 0":                {func(s *v1alpha1.CampaignSpec) { s.Seeds = []int64{0} }, `spec.seeds[0]`},
+		"a label's key with a space": {func(s *v1alpha1.CampaignSpec) {
+			s.Template.Metadata.Labels = map[string]v1alpha1.LabelValue{"example.org/team": "nor", "my team": "nor"}
+		}, `spec.template.metadata.labels: Invalid value: "my team": the key must be letters, digits`},
+		"an annotation's key with two slashes": {func(s *v1alpha1.CampaignSpec) {
+			s.Template.Metadata.Annotations = map[string]v1alpha1.AnnotationValue{"Example.org/Team": "nor", "a/b/c": "x"}
+		}, `spec.template.metadata.annotations: Invalid value: "a/b/c": the key must be`},
 		"a seed twice":                  {func(s *v1alpha1.CampaignSpec) { s.Seeds = []int64{7, 8, 7} }, `spec.seeds[2]: Invalid value: 7: is an earlier repeat's seed`},
 		"an axis without its values":    {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Values = nil }, `spec.matrix.axes[link].values: Required`},
 		"an inclusion named as a point": {func(s *v1alpha1.CampaignSpec) { s.Matrix.Include = []v1alpha1.Inclusion{{Name: "rabbitmq-lan"}} }, `would both be named rabbitmq-lan`},
