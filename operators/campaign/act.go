@@ -56,7 +56,7 @@ func (r *Reconciler) create(ctx context.Context, s *scope, name string) error {
 	case apierrors.IsAlreadyExists(err):
 		s.requeueAfter(0) // the next reconciliation finds out whose it is
 		return nil
-	case apierrors.IsForbidden(err): // a quota, or the namespace is being deleted
+	case apierrors.IsForbidden(err), apierrors.IsBadRequest(err): // a quota, a policy, or the namespace is being deleted
 		run.Message = joinProblems([]string{"cannot be created: " + err.Error()})
 		s.requeueAfter(refusedRecheck)
 		return nil

@@ -531,10 +531,15 @@ func TestACampaignThatIsCreatedAgainWaitsForTheOldExperiments(t *testing.T) {
 
 // limitExperiments has the API server refuse experiments while full is true.
 func (w *world) limitExperiments(full *bool) {
+	w.refuseExperiments(full, apierrors.NewForbidden(schema.GroupResource{Resource: "experiments"}, "tiny", errors.New("exceeded quota: team")))
+}
+
+// refuseExperiments has the API server refuse experiments by an error while refused is true.
+func (w *world) refuseExperiments(refused *bool, why error) {
 	w.r.Client = interceptor.NewClient(w.r.Client.(client.WithWatch), interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, o ...client.CreateOption) error {
-			if *full {
-				return apierrors.NewForbidden(schema.GroupResource{Resource: "experiments"}, object.GetName(), errors.New("exceeded quota: team"))
+			if *refused {
+				return why
 			}
 			return c.Create(ctx, object, o...)
 		},
@@ -565,6 +570,25 @@ func TestAQuotaThatIsUsedUpIsWaitedFor(t *testing.T) {
 	full = false
 	w.untilOver()
 	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded || c.Status.Runs[0].Message != "" {
+		t.Errorf("%+v", c.Status)
+	}
+}
+
+func TestARunThatAWebhookRefusesSaysSoAndWaits(t *testing.T) {
+	w := newWorld(t)
+	refused := false
+	w.refuseExperiments(&refused, apierrors.NewBadRequest(`admission webhook "hours.example.org" denied the request: no runs before 18:00`))
+	w.must(w.api.Create(t.Context(), tiny()))
+	for range 6 {
+		w.reconcile()
+		refused = refused || meta.IsStatusConditionTrue(w.campaign().Status.Conditions, v1alpha1.ConditionAccepted)
+	}
+	if message := w.campaign().Status.Message; !strings.Contains(message, "no runs before 18:00") {
+		t.Errorf("the campaign's message is %q; want it to say why its run does not start", message)
+	}
+	refused = false
+	w.untilOver()
+	if c := w.campaign(); c.Status.Phase != v1alpha1.CampaignSucceeded {
 		t.Errorf("%+v", c.Status)
 	}
 }
