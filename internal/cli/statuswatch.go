@@ -12,6 +12,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -320,8 +321,8 @@ func (w *watchedCampaign) plainLine(now time.Time) (line, stage string) {
 
 func (w *watchedCampaign) end() (done bool, words string, err error) {
 	camp := w.campaign
-	if camp.Status.ObservedGeneration < camp.Generation {
-		return false, "", nil // it was changed, and continues
+	if camp.Status.ObservedGeneration < camp.Generation || meta.IsStatusConditionFalse(camp.Status.Conditions, v1alpha1.ConditionAccepted) {
+		return false, "", nil // it was changed, and continues, maybe once the change is mended
 	}
 	where := fmt.Sprintf("-n %s %s", camp.Namespace, camp.Name)
 	switch camp.Status.Phase {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -280,7 +281,10 @@ func TestACampaignIsWatchedToItsEnd(t *testing.T) {
 	failed.Name, failed.Status.Phase = "failed", v1alpha1.CampaignFailed
 	of := running()
 	of.Name, of.Labels = "nightly-r3-x-1", map[string]string{v1alpha1.LabelCampaign: "nightly"}
-	k := newClocked(t, nil, finishedE4(), failed, nightly(), of, running())
+	refused := finishedE4()
+	refused.Name, refused.Status.Message = "refused", "point 2s: duration: a run needs one"
+	refused.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "Invalid", Message: refused.Status.Message}}
+	k := newClocked(t, nil, finishedE4(), failed, refused, nightly(), of, running())
 	for _, c := range []struct {
 		camp *v1alpha1.Campaign
 		want string
@@ -293,6 +297,9 @@ func TestACampaignIsWatchedToItsEnd(t *testing.T) {
 		if out, err := k.follow(k.c.watchedCampaign(c.camp), 2, 0); err != c.err || !strings.Contains(out, c.want) {
 			t.Errorf("%v, %s\nwant %v, %s", err, out, c.err, c.want)
 		}
+	}
+	if out, err := k.follow(k.c.watchedCampaign(refused), 2, 0); err != nil || strings.Contains(out, "What was measured") || !strings.Contains(out, refused.Status.Message) {
+		t.Errorf("%v, %s\nwant that a refused change is no end, and why it is refused", err, out)
 	}
 	w := k.c.watchedCampaign(nightly())
 	if err := w.update(t.Context(), noon); err != nil || len(w.running) != 1 || w.running[0].experiment.Name != "nightly-r3-x-1" {
