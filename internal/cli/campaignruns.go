@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -309,15 +310,16 @@ func (c *cluster) readFigures(ctx context.Context, r *round) error {
 	return group.Wait()
 }
 
+// isTooMany reports whether the archive refused a request for its rate: a round has more runs than requests a second are allowed.
+func isTooMany(err error) bool { return runclient.HasStatus(err, http.StatusTooManyRequests) }
+
 // resultsOf a run, from the archive.
 func (c *cluster) resultsOf(ctx context.Context, uid string) (results runapi.Results, err error) {
-	content, err := c.archive.File(ctx, uid, "results/results.json")
-	for attempt := 1; attempt < attempts && runclient.HasStatus(err, http.StatusTooManyRequests); attempt++ { // a round has more runs than requests a second are allowed
-		if err := pause(ctx, pauseBetween); err != nil {
-			return results, err
-		}
+	var content io.ReadCloser
+	err = inAttempts(ctx, isTooMany, func(bool) (err error) {
 		content, err = c.archive.File(ctx, uid, "results/results.json")
-	}
+		return err
+	})
 	if err != nil {
 		return results, err
 	}

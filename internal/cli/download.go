@@ -135,7 +135,7 @@ func (d *download) checkFolder(root *os.Root, folder string) error {
 }
 
 // fetch one file, in several attempts. It stays within the root, whatever name the server gives it.
-func (d *download) fetch(ctx context.Context, root *os.Root, file runapi.ManifestFile) (err error) {
+func (d *download) fetch(ctx context.Context, root *os.Root, file runapi.ManifestFile) error {
 	if known, n := d.isDownloaded(root, file); known {
 		d.kept.Add(1)
 		d.bytes.Add(n)
@@ -144,25 +144,31 @@ func (d *download) fetch(ctx context.Context, root *os.Root, file runapi.Manifes
 	if err := root.MkdirAll(path.Dir(file.Path), 0o755); err != nil {
 		return err
 	}
-	for attempt := range attempts {
-		if attempt > 0 {
-			if err := pause(ctx, pauseBetween); err != nil {
-				return err
-			}
+	return inAttempts(ctx, isRetryable, func(again bool) (err error) {
+		if again {
 			if file, err = d.refreshed(ctx, file); err != nil {
 				return err
 			}
 		}
-		var n int64
-		if n, err = d.attempt(ctx, root, file); err == nil {
+		n, err := d.attempt(ctx, root, file)
+		if err == nil {
 			d.bytes.Add(n)
-			return nil
 		}
-		if !isRetryable(err) {
+		return err
+	})
+}
+
+// inAttempts tries several times, as long as the error is a retryable one.
+func inAttempts(ctx context.Context, retryable func(error) bool, try func(again bool) error) error {
+	for attempt := 1; ; attempt++ {
+		err := try(attempt > 1)
+		if err == nil || attempt == attempts || !retryable(err) {
+			return err
+		}
+		if err := pause(ctx, pauseBetween); err != nil {
 			return err
 		}
 	}
-	return err
 }
 
 // isDownloaded reports whether the folder has the file with its digest in the archive.
@@ -185,8 +191,11 @@ func (d *download) refreshed(ctx context.Context, file runapi.ManifestFile) (run
 			return now, nil
 		}
 	}
-	return file, errors.New("the archive no longer has it")
+	return file, errNoLonger
 }
+
+// errNoLonger: the file was deleted during the download.
+var errNoLonger = errors.New("the archive no longer has it")
 
 // errDamaged: the received file differs from the archive's.
 var errDamaged = errors.New("the received data do not have the archive's SHA-256")
@@ -195,7 +204,7 @@ func isRetryable(err error) bool {
 	if e := asServerError(err); e != nil {
 		return e.Status == http.StatusTooManyRequests || e.Status >= http.StatusInternalServerError || e.Status == http.StatusRequestedRangeNotSatisfiable
 	}
-	return !errors.Is(err, context.Canceled) && !errors.Is(err, fs.ErrPermission) && !errors.As(err, new(*fs.PathError))
+	return !errors.Is(err, context.Canceled) && !errors.Is(err, errNoLonger) && !errors.Is(err, fs.ErrPermission) && !errors.As(err, new(*fs.PathError))
 }
 
 // attempt continues where an earlier one ended.
