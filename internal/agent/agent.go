@@ -299,8 +299,12 @@ func (a *Agent) prepareApp() {
 	if len(a.ledger.ids) > 0 {
 		a.fail(fmt.Sprintf("app %s on node %s: its container was restarted during the run; the app has ended and is not started again", a.config.App, a.config.Node), 0)
 	}
+	place := "the app's image"
+	if readClock(a.clockFile) != nil {
+		place = "the virtual machine"
+	}
 	for _, in := range a.config.Instances {
-		if err := checkProgram(in.Command[0]); err != nil && !in.Aside {
+		if err := checkProgram(in.Command[0], place); err != nil && !in.Aside {
 			a.fail(fmt.Sprintf("app %s on node %s cannot run: %v", a.config.App, a.config.Node, err), exitCannotStart)
 			return
 		}

@@ -294,14 +294,21 @@ func TestAnAppThatFailsAtOnceIsGivenUpWithItsLastLines(t *testing.T) {
 
 func TestACommandThatDoesNotExistFailsTheAgentBeforeTheRunBegins(t *testing.T) {
 	t.Parallel()
-	s := newFakeServer(t)
-	n := newNode(t, s)
-	n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{"/no/such/program"}}}
-	n.run()
-	n.waitPhase(runapi.AgentFailed)
-	want := "app bft on node nor cannot run: command /no/such/program does not exist: the app's image has no such program"
-	if m := s.lastReport().Message; m != want {
-		t.Errorf("message %q; want %q", m, want)
+	ownClock := filepath.Join(t.TempDir(), "clock.json")
+	if err := os.WriteFile(ownClock, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for clockFile, place := range map[string]string{"": "the app's image", ownClock: "the virtual machine"} {
+		s := newFakeServer(t)
+		n := newNode(t, s)
+		n.options.ClockFile = clockFile
+		n.config.Instances = []agentconfig.Instance{{Name: "nor/bft", Command: []string{"/no/such/program"}}}
+		n.run()
+		n.waitPhase(runapi.AgentFailed)
+		want := "app bft on node nor cannot run: command /no/such/program does not exist: " + place + " has no such program"
+		if m := s.lastReport().Message; m != want {
+			t.Errorf("message %q; want %q", m, want)
+		}
 	}
 }
 

@@ -12,14 +12,14 @@ import (
 	"syscall"
 )
 
-// checkProgram returns why a program cannot be started in this container, as far as its files show.
-func checkProgram(name string) error {
+// checkProgram returns why a program cannot be started in this container or machine, whose files are those of place.
+func checkProgram(name, place string) error {
 	path, err := exec.LookPath(name)
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("command %s is not executable for user id %d", name, os.Getuid())
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("command %s does not exist: the app's image has no such program", name)
+		return fmt.Errorf("command %s does not exist: %s has no such program", name, place)
 	case err != nil:
 		return fmt.Errorf("command %s: %w", name, err)
 	}
@@ -28,7 +28,7 @@ func checkProgram(name string) error {
 		return fmt.Errorf("command %s is a script whose lines end as in Windows, with which its interpreter is not found: want a line feed alone", name)
 	}
 	if _, err := os.Stat(loader); loader != "" && errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("command %s needs %s, which the app's image does not have", name, loader)
+		return fmt.Errorf("command %s needs %s, which %s does not have", name, loader, place)
 	}
 	return nil
 }

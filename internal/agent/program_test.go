@@ -59,7 +59,7 @@ func TestWhyAProgramCannotStartIsExplained(t *testing.T) {
 		"a program that could run":     {elfProgram(t, here, "/proc/self/exe"), ""},
 		"one for an emulator":          {elfProgram(t, elf.EM_68K, "/lib/no-such-ld.so.1"), ""},
 	} {
-		err := checkProgram(c.command)
+		err := checkProgram(c.command, "the app's image")
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v; want %q", name, err, c.want)
 		}
