@@ -56,8 +56,7 @@ const (
 // Config of a guest.
 type Config struct {
 	// Node is the node's name, which becomes the host name.
-	Node  string `json:"node"`
-	Group string `json:"group"`
+	Node string `json:"node"`
 	// Server's base URL, such as http://vignette-server.vignette-system.svc, reached through the management interface.
 	Server string `json:"server"`
 	// RunUID is the Experiment's UID.

@@ -16,7 +16,7 @@ func good() Config {
 	agent := agentconfig.Config{Server: "http://server", RunUID: "uid", Node: "veh-1", App: "bft", StopGraceSeconds: 3,
 		Instances: []agentconfig.Instance{{Name: "veh-1/bft", Command: []string{"/traffic", "--config", "/vignette/run/1.json"}}}}
 	return Config{
-		Node: "veh-1", Group: "veh", Server: "http://server", RunUID: "uid",
+		Node: "veh-1", Server: "http://server", RunUID: "uid",
 		Interfaces: []Interface{
 			{Name: "vhf", MAC: "02:02:00:00:00:01", Address: "198.18.9.1/24", MTU: 1500, Primary: true, Routing: &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}, Seed: 7},
 			{Name: "uhf", MAC: "02:02:00:00:01:01", Address: "198.18.10.1/24", MTU: 1400, Routes: []v1alpha1.MemberRoute{{To: "198.18.11.0/24", Via: "198.18.10.2"}}},

@@ -191,7 +191,7 @@ func (b *bed) guest() guestconfig.Config {
 			Instances: []agentconfig.Instance{{Name: "veh-1/" + app, Command: command}}}
 	}
 	return guestconfig.Config{
-		Node: "veh-1", Group: "veh", Server: url, RunUID: runUID,
+		Node: "veh-1", Server: url, RunUID: runUID,
 		Interfaces: []guestconfig.Interface{{Name: "vhf", MAC: "02:02:00:00:00:01", Address: "198.18.9.1/24", MTU: 1400, Primary: true,
 			Routing: &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2}, Routes: []v1alpha1.MemberRoute{{To: "198.18.77.0/24", Via: "198.18.9.2"}}}},
 		Hosts: []guestconfig.Host{{Address: "198.18.9.1", Names: []string{"veh-1"}}, {Address: "198.18.9.2", Names: []string{"hq"}}},

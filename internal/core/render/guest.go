@@ -41,7 +41,7 @@ var onToolsDisk = map[string]bool{
 func Guest(in Input, node topology.Node, sites []apps.Site, waveforms map[string]v1alpha1.WaveformSpec) guestconfig.Config {
 	e := in.Experiment
 	config := guestconfig.Config{
-		Node: node.Name, Group: node.Group, Server: in.Options.ServerURL, RunUID: string(e.UID),
+		Node: node.Name, Server: in.Options.ServerURL, RunUID: string(e.UID),
 		Interfaces: guestInterfaces(in, node, waveforms), OpenManagement: node.OpenManagement,
 	}
 	config.SSHKeys = settingsOf(in, node).SSHKeys // also in the user data, but the disk may lack cloud-init
