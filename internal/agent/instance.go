@@ -189,9 +189,6 @@ func (in *instance) environment(planned time.Time) []string {
 			env = append(env, entry)
 		}
 	}
-	for name, value := range in.spec.Env {
-		env = append(env, name+"="+value)
-	}
 	if in.splitter == nil {
 		env = append(env, messagelog.EnvPath+"="+in.messagesFile())
 	}

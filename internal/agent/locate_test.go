@@ -45,9 +45,8 @@ func northward(t *testing.T) []byte {
 // newCarriedNode is a node on platform 3, which goes northward.
 func newCarriedNode(t *testing.T, s *fakeServer, address string) *node {
 	t.Helper()
-	n := newNode(t, s, "env > $OUT; exec sleep 60")
+	n := newNode(t, s, "env > $(dirname $VIGNETTE_MESSAGE_LOG)/../env; exec sleep 60")
 	n.config.Position = &agentconfig.Position{Platform: 3, File: true, Log: true}
-	n.config.Instances[0].Env = map[string]string{"OUT": filepath.Join(t.TempDir(), "env")}
 	n.options.GPSAddress = address
 	return n
 }
@@ -123,7 +122,7 @@ func TestProgramsOfANodeLearnWhereItsPlatformIs(t *testing.T) {
 		t.Errorf("speed %v m/s towards %v°; want 111 to the north", *now.SpeedMetresPerSecond, *now.CourseDegrees)
 	}
 	checkPositionFile(t, filepath.Join(n.options.RunDir, "position.json"), t0)
-	checkEnvironment(t, n.config.Instances[0].Env["OUT"], t0)
+	checkEnvironment(t, filepath.Join(filepath.Dir(n.options.LogDir), "env"), t0)
 	s.finish()
 	if code := n.waitExit(); code != 0 {
 		t.Errorf("exit code %d; want 0", code)
@@ -138,14 +137,13 @@ func TestEachInstanceReportsTheMovementOfItsOwnPlatform(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)
 	s.movements = map[string][]byte{"nor/units/1": northward(t)}
-	n := newNode(t, s, "env > $OUT; exec sleep 60")
 	out := t.TempDir()
+	n := newNode(t, s, "env > "+out+"/${VIGNETTE_INSTANCE##*/}; exec sleep 60")
 	first := n.config.Instances[0]
 	n.config.Instances = nil
 	for i := range 2 {
 		one := first
 		one.Name, one.Platform = "nor/units/"+strconv.Itoa(i+1), 3-i
-		one.Env = map[string]string{"OUT": filepath.Join(out, strconv.Itoa(i+1))}
 		n.config.Instances = append(n.config.Instances, one)
 	}
 	n.run()

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 )
 
 // Env is the environment variable that holds the Config as JSON.
@@ -47,8 +46,6 @@ type Instance struct {
 	Name string `json:"name"`
 	// Command with its arguments.
 	Command []string `json:"command"`
-	// Env is added to the container's environment.
-	Env map[string]string `json:"env,omitempty"`
 	// Platform of the scenario whose position the process reports; 0 for the node's own position.
 	Platform int `json:"platform,omitempty"`
 	// Aside marks a process beside the app, such as one that serves its statistics. It starts and stops with the app, and logs no
@@ -132,11 +129,6 @@ func (c Config) Validate() error {
 		}
 		if in.Platform < 0 {
 			return fmt.Errorf("agent configuration: instances[%d].platform is %d: want the number of a platform, or 0 for none", i, in.Platform)
-		}
-		for name := range in.Env {
-			if name == "" || strings.ContainsAny(name, "=\x00") {
-				return fmt.Errorf("agent configuration: instances[%d].env has a variable %q: want a name without =", i, name)
-			}
 		}
 	}
 	return nil
