@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"vignette.dev/vignette/internal/agentconfig"
 	"vignette.dev/vignette/internal/runapi"
@@ -366,6 +369,49 @@ func TestALogWithoutRoomDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 	if got := s.log("y.log"); got != "room\n" {
 		t.Errorf("archived %q of the other log; want all of it", got)
+	}
+}
+
+// loseRightToReadAll makes the calling thread read only what its user may read. The thread ends with the test.
+func loseRightToReadAll(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		t.Fatal(err)
+	}
+	sets[0].Effective &^= 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH
+	if err := unix.Capset(&header, &sets[0]); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestALogThatMayNotBeReadDoesNotHoldUpTheOthers(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newReportingShipper(t, s)
+	var archivedUntil int64
+	shipper.onArchivedUntil = func(nanoseconds int64) { archivedUntil = nanoseconds }
+	writeLog(t, dir, "one\n")
+	hidden := filepath.Join(dir, "hidden.log")
+	if err := os.WriteFile(hidden, []byte("two\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	loseRightToReadAll(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := shipper.shipAll(ctx); err != nil || archivedUntil == 0 {
+		t.Errorf("%v, archived until %d; want the end of shipping", err, archivedUntil)
+	}
+	if got := s.log("x.log"); got != "one\n" {
+		t.Errorf("archived %q of the other log; want all of it", got)
+	}
+	if told := s.event(t, eventNotArchived); len(told) != 1 || !strings.HasPrefix(told[0].Message, "hidden.log cannot be read by user id ") {
+		t.Errorf("events %+v; want one that names hidden.log", told)
+	}
+	if err := errors.Join(os.Chmod(hidden, 0o600), shipper.shipAll(ctx)); err != nil || s.log("hidden.log") != "two\n" {
+		t.Errorf("%v, archived %q; want the log as soon as it may be read", err, s.log("hidden.log"))
 	}
 }
 

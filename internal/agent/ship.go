@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -64,7 +65,9 @@ type shipper struct {
 	created map[string]bool
 	// refusedFiles will never be accepted by the archive.
 	refusedFiles map[string]bool
-	chunk        []byte
+	// unreadable are logs that could not be read, so that each is reported once.
+	unreadable map[string]bool
+	chunk      []byte
 	// now is the clock; onArchivedUntil gets the time at which the archive had everything.
 	now             func() int64
 	onArchivedUntil func(nanoseconds int64)
@@ -83,7 +86,7 @@ type confirmedSize struct {
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
 	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, shorterAt: map[string]int64{}, created: map[string]bool{},
-		refusedFiles: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
+		refusedFiles: map[string]bool{}, unreadable: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
 		confirmed: map[string][]confirmedSize{}, punchedTo: map[string]int64{}, budget: &spoolBudget{}}
 }
 
@@ -183,6 +186,10 @@ func (r *round) hasNewBytes(name string, size int64) bool {
 // addFile puts the new bytes of one log into requests, and sends full ones.
 func (r *round) addFile(ctx context.Context, name string) error {
 	f, err := os.Open(filepath.Join(r.dir, name))
+	if errors.Is(err, fs.ErrPermission) {
+		r.noteUnreadable(name)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -197,6 +204,15 @@ func (r *round) addFile(ctx context.Context, name string) error {
 		}
 	}
 	return nil
+}
+
+// noteUnreadable reports a log that the app keeps to itself, once. Another round ships the event. Later rounds try to read the log again.
+func (r *round) noteUnreadable(name string) {
+	if r.unreadable[name] {
+		return
+	}
+	r.unreadable[name], r.complete = true, false
+	r.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: fmt.Sprintf("%s cannot be read by user id %d: nothing of it is archived until its mode allows it", name, os.Getuid())})
 }
 
 // addPiece puts the next piece of a log into the request. More of it may follow after sending.
