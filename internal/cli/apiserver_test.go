@@ -25,7 +25,7 @@ spec: {link: {rate: 64kbit}}
 func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	config := testkube.Start(t)
 	target := &target{platform: "vignette-system"}
-	c, err := dial(config, "default")
+	c, err := dial(t.Context(), config, "default")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestCommandsAgainstARealAPIServer(t *testing.T) {
 	t.Run("toolbox", func(t *testing.T) { toolboxIsBrought(t, c) })
 	t.Run("set", func(t *testing.T) { changesAreAdmitted(t, c) })
 	t.Run("campaign", func(t *testing.T) { runSaysWhatBecameOfACampaign(t, c) })
-	elsewhere, err := dial(config, "nowhere")
+	elsewhere, err := dial(t.Context(), config, "nowhere")
 	if err != nil {
 		t.Fatal(err)
 	}

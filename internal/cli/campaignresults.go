@@ -48,7 +48,7 @@ func newCampaignResults(t *target) *cobra.Command {
 			if !slices.Contains(campaignForms, o.output) {
 				return fmt.Errorf("--output %q: want %s", o.output, strings.Join(campaignForms, ", "))
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

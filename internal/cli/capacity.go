@@ -32,7 +32,7 @@ func newCapacity(t *target) *cobra.Command {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -63,7 +63,7 @@ func newCapture(t *target) *cobra.Command {
 			if err := o.check(cmd.CommandPath(), args, descriptor(cmd.OutOrStdout()) >= 0); err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

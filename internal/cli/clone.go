@@ -16,7 +16,7 @@ import (
 // Inputs that are not the recorded ones are told and refuse nothing, as the user sees the clone before it runs.
 // Errors of the API server and of the archive stay what they are, for the console to explain.
 func CloneRun(ctx context.Context, config *rest.Config, platform, namespace, run string) (*console.Clone, error) {
-	c, err := dial(config, namespace)
+	c, err := dial(ctx, config, namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func newCompare(t *target) *cobra.Command {
 			if err := o.reference.read(); err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

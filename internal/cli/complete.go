@@ -49,12 +49,12 @@ func (t *target) completeNamespace(cmd *cobra.Command, _ []string, typed string)
 }
 
 func (t *target) completeNames(cmd *cobra.Command, typed string, kind schema.GroupVersionKind, namespaced bool) ([]string, cobra.ShellCompDirective) {
-	c, err := t.connect()
+	ctx, cancel := completionContext(cmd)
+	defer cancel()
+	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	ctx, cancel := completionContext(cmd)
-	defer cancel()
 	return c.names(ctx, typed, kind, namespaced), cobra.ShellCompDirectiveNoFileComp
 }
 

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"bytes"
+	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -53,6 +56,63 @@ func TestOneCtrlCEndsWhatLeavesNothingBehind(t *testing.T) {
 	} {
 		if code, errs := interrupted(t, stdin, c.feed, c.args...); code != exitDetached || strings.TrimSpace(errs) != "interrupted" {
 			t.Errorf("%q: exit code %d, %q", c.args, code, errs)
+		}
+	}
+}
+
+// silentServer accepts connections and answers nothing. It returns a kubeconfig for it, and waits for the first request.
+func silentServer(t *testing.T) (kubeconfig string, asked func() error) {
+	t.Helper()
+	requests, end := make(chan struct{}, 100), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		requests <- struct{}{}
+		<-end
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(end) })
+	kubeconfig = filepath.Join(t.TempDir(), "config")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n" +
+		"users: [{name: a, user: {token: a}}]\nclusters: [{name: a, cluster: {server: \"" + server.URL + "\"}}]\n"
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kubeconfig, func() error {
+		select {
+		case <-requests:
+			return nil
+		case <-time.After(time.Minute):
+			return errors.New("the cluster was not asked")
+		}
+	}
+}
+
+func TestOneCtrlCEndsTheWaitForAClusterThatDoesNotAnswer(t *testing.T) {
+	kubeconfig, asked := silentServer(t)
+	if code, errs := interrupted(t, nil, asked, "status", "--kubeconfig", kubeconfig); code != exitDetached || strings.TrimSpace(errs) != "interrupted" {
+		t.Errorf("exit code %d, %q", code, errs)
+	}
+}
+
+func TestCompletionGivesUpOnAClusterThatDoesNotAnswer(t *testing.T) {
+	kubeconfig, asked := silentServer(t)
+	ended := make(chan []string)
+	completions := [][]string{{"status", ""}, {"shell", ""}, {"set", "wan", ""}, {"results", "--namespace", ""}}
+	for _, args := range completions {
+		go func() {
+			vignette(append([]string{"__complete", "--kubeconfig", kubeconfig}, args...)...)
+			ended <- args
+		}()
+	}
+	for range completions {
+		if err := asked(); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range completions {
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			t.Fatalf("%d of %d go on", len(completions)-i, len(completions))
 		}
 	}
 }

@@ -179,12 +179,12 @@ func withPrefix(typed string, names []string) (matching []string) {
 // completeFrom completes from an experiment's names; nothing if no experiment can be chosen.
 func (t *target) completeFrom(cmd *cobra.Command, name, typed string, names func(*expandedExperiment) []string) ([]string, cobra.ShellCompDirective) {
 	nothing := cobra.ShellCompDirectiveNoFileComp
-	c, err := t.connect()
+	ctx, cancel := completionContext(cmd)
+	defer cancel()
+	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, nothing
 	}
-	ctx, cancel := completionContext(cmd)
-	defer cancel()
 	e, err := c.chooseExperiment(ctx, name, "")
 	if err != nil {
 		return nil, nothing

@@ -56,7 +56,7 @@ func newLogs(t *target) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

@@ -40,7 +40,7 @@ func (f *reportFile) fetch(cmd *cobra.Command, t *target, name string, explain f
 	if f.open && f.output == "-" {
 		return fmt.Errorf("--open needs a file: omit -o -")
 	}
-	c, err := t.connect()
+	c, err := t.connect(cmd.Context())
 	if err != nil {
 		return err
 	}

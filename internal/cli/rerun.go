@@ -70,7 +70,7 @@ func newRerun(t *target) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}

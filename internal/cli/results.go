@@ -60,7 +60,7 @@ func newResults(t *target) *cobra.Command {
 			if cmd.Flags().Changed("table") && o.output != "csv" {
 				return fmt.Errorf("--table %s is for -o csv", o.table)
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -237,12 +237,12 @@ func (c *cluster) getFile(ctx context.Context, name, uid, file string, out io.Wr
 // completeFile offers the archived files of the run.
 func (t *target) completeFile(cmd *cobra.Command, args []string, uid, typed string) (names []string, directive cobra.ShellCompDirective) {
 	directive = cobra.ShellCompDirectiveNoFileComp
-	c, err := t.connect()
+	ctx, cancel := completionContext(cmd)
+	defer cancel()
+	c, err := t.connect(ctx)
 	if err != nil || len(args) == 0 {
 		return nil, directive
 	}
-	ctx, cancel := completionContext(cmd)
-	defer cancel()
 	if uid, err = c.findRun(ctx, args[0], uid); err != nil {
 		return nil, directive
 	}

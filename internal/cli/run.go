@@ -38,7 +38,7 @@ func newRun(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			connect := sync.OnceValues(t.connect)
+			connect := sync.OnceValues(func() (*cluster, error) { return t.connect(cmd.Context()) })
 			objects, err := validateFile(args[0], text, cmd.ErrOrStderr(), func(object validate.Awaited) bool {
 				c, err := connect()
 				return err == nil && c.has(cmd.Context(), object)

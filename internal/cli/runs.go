@@ -47,7 +47,7 @@ func newRunsList(t *target) *cobra.Command {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -92,12 +92,12 @@ func newRunsDelete(t *target) *cobra.Command {
 // completeArchived offers the names of the archived runs; none if the archive does not answer.
 func (t *target) completeArchived(cmd *cobra.Command, args []string, typed string) (names []string, directive cobra.ShellCompDirective) {
 	directive = cobra.ShellCompDirectiveNoFileComp
-	c, err := t.connect()
+	ctx, cancel := completionContext(cmd)
+	defer cancel()
+	c, err := t.connect(ctx)
 	if err != nil || len(args) > 0 {
 		return nil, directive
 	}
-	ctx, cancel := completionContext(cmd)
-	defer cancel()
 	runs, _ := c.archive.Runs(ctx, c.namespace, "") // completion cannot show errors
 	for _, run := range runs {
 		names = append(names, run.Name)

@@ -63,7 +63,7 @@ func newSet(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			c, err := t.connect()
+			c, err := t.connect(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -91,9 +91,9 @@ func (t *target) completeSetting(experiment *string) cobra.CompletionFunc {
 			return t.completeFrom(cmd, *experiment, typed, (*expandedExperiment).networkNames)
 		}
 		names := keyNames(models...)
-		if c, err := t.connect(); err == nil {
-			ctx, cancel := completionContext(cmd)
-			defer cancel()
+		ctx, cancel := completionContext(cmd)
+		defer cancel()
+		if c, err := t.connect(ctx); err == nil {
 			names = c.keyNames(ctx, *experiment, args[0])
 		}
 		for i, name := range names {

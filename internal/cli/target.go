@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"vignette.dev/vignette/internal/runapi"
 	runclient "vignette.dev/vignette/internal/runapi/client"
@@ -63,7 +66,7 @@ func (t *target) contextName() string {
 // run makes a command's function of one that works with the cluster.
 func (t *target) run(do func(c *cluster, cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		c, err := t.connect()
+		c, err := t.connect(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -71,12 +74,13 @@ func (t *target) run(do func(c *cluster, cmd *cobra.Command, args []string) erro
 	}
 }
 
-func (t *target) connect() (*cluster, error) {
+// connect to the cluster. Its kinds are asked for when they are needed, until ctx ends.
+func (t *target) connect(ctx context.Context) (*cluster, error) {
 	config, namespace, err := t.load()
 	if err != nil {
 		return nil, err
 	}
-	return dial(config, namespace)
+	return dial(ctx, config, namespace)
 }
 
 // errNotConfigured is for users without a cluster.
@@ -121,20 +125,35 @@ func notKubeconfig(rules *clientcmd.ClientConfigLoadingRules) error {
 	return nil
 }
 
-func dial(config *rest.Config, namespace string) (*cluster, error) {
+// untilEnd ends requests with a context, as those for an API server's kinds have none of their own.
+type untilEnd struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper.
+func (u untilEnd) RoundTrip(r *http.Request) (*http.Response, error) {
+	return u.next.RoundTrip(r.WithContext(u.ctx))
+}
+
+func dial(ctx context.Context, config *rest.Config, namespace string) (*cluster, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}
 	}
-	kube, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		return nil, explain(err)
-	}
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, &http.Client{Transport: untilEnd{ctx, cmp.Or(httpClient.Transport, http.DefaultTransport)}})
+	if err != nil {
+		return nil, explain(err)
+	}
+	kube, err := client.New(config, client.Options{Scheme: scheme, HTTPClient: httpClient, Mapper: mapper})
+	if err != nil {
+		return nil, explain(err)
 	}
 	base, err := archiveURL(config, namespace)
 	if err != nil {
