@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -316,21 +317,29 @@ func (d *download) checkTar(stream io.Reader) error {
 	return nil
 }
 
-// writeAtomically writes a file that appears when it is complete.
+// writeAtomically writes a file that appears when it is complete. A pipe or a device stays what it is.
 func writeAtomically(name string, write func(io.Writer) error) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+"-*.part")
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		file, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(write(file), file.Close())
+	}
+	part := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"-"+rand.Text()+".part")
+	file, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // less the umask, unlike os.CreateTemp
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, os.Remove(file.Name()))
+			err = errors.Join(err, os.Remove(part))
 		}
 	}()
-	if err := errors.Join(write(file), file.Chmod(0o644), file.Close()); err != nil {
+	if err := errors.Join(write(file), file.Close()); err != nil {
 		return err
 	}
-	return os.Rename(file.Name(), name)
+	return os.Rename(part, name)
 }
 
 func pause(ctx context.Context, d time.Duration) error {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"vignette.dev/vignette/internal/runapi"
@@ -317,5 +318,40 @@ func TestDownloadFlagsThatDoNotFitAreRefused(t *testing.T) {
 				t.Errorf("exit code %d, errors %q; want %s", code, errs.String(), c.want)
 			}
 		})
+	}
+}
+
+func TestAPipeThatAReportIsWrittenIntoStaysOne(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "report.html")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	arrived := make(chan string, 1)
+	go func() {
+		text, _ := os.ReadFile(pipe) // it begins when the report does
+		arrived <- string(text)
+	}()
+	file := reportFile{output: pipe}
+	if _, err := file.write(strings.NewReader("a report"), "", io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
+		t.Fatalf("%v, %v; want a pipe still", info, err)
+	}
+	if got := <-arrived; got != "a report" {
+		t.Errorf("the pipe's reader got %q", got)
+	}
+}
+
+func TestAReportHasNoMoreRightsThanOtherFilesOfItsUser(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "report.html")
+	before := syscall.Umask(0o077)
+	defer syscall.Umask(before)
+	file := reportFile{output: name}
+	if _, err := file.write(strings.NewReader("a report"), "", io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v; want rw-------, by the umask", info.Mode(), err)
 	}
 }
