@@ -54,7 +54,7 @@ func Main(version string, args []string, stdin io.Reader, stdout, stderr io.Writ
 		fmt.Fprintln(stderr, "interrupted")
 		return exitDetached
 	}
-	fmt.Fprintln(stderr, "Error:", err)
+	fmt.Fprintln(stderr, "Error:", explainFlags(err))
 	return exitFailure
 }
 

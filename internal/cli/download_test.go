@@ -306,7 +306,7 @@ func TestDownloadFlagsThatDoNotFitAreRefused(t *testing.T) {
 		"kinds and no download":  {[]string{"results", "a", "--only", "logs"}, "--only and --without are for --download"},
 		"a table in no form":     {[]string{"results", "a", "--table", "publishers"}, "--table publishers is for -o csv"},
 		"no such kind":           {[]string{"results", "a", "--download", "--without", "pcap"}, `"pcap" is not a kind of files: want captures, logs, radio, records, results`},
-		"a form and a download":  {[]string{"results", "a", "--download", "-o", "json"}, "[download output]"},
+		"a form and a download":  {[]string{"results", "a", "--download", "-o", "json"}, "--download, --output exclude each other"},
 		"a page on nothing":      {[]string{"report", "a", "--open", "-o", "-"}, "--open needs a file"},
 		"images of another form": {[]string{"rerun", "a", "--images", "names"}, `--images "names": want digests or tags`},
 		"another input":          {[]string{"rerun", "a", "--allow-different", "seed"}, `--allow-different "seed": want scenario or configmaps`},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -17,8 +18,23 @@ var flagWants = map[string]string{
 	"duration": "a time with its unit, such as 30s or 5m",
 	"float64":  "a number, such as 2.5",
 	"int":      "a whole number", "int32": "a whole number", "int64": "a whole number",
-	"uint": "a whole number, not negative", "uint32": "a whole number, not negative", "uint64": "a whole number, not negative",
-	"bool": "true or false",
+	"uint16": "a whole number from 0 to 65535",
+	"bool":   "true or false",
+	// They are read as a row of a CSV file.
+	"stringSlice": "words with commas between, and quotation marks only around a whole word",
+}
+
+// exclusiveFlags is the library's error about flags that exclude each other.
+var exclusiveFlags = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
+
+// explainFlags says in plain words which flags exclude each other. Other errors it leaves.
+func explainFlags(err error) error {
+	m := exclusiveFlags.FindStringSubmatch(err.Error())
+	if m == nil {
+		return err
+	}
+	flags := "--" + strings.ReplaceAll(m[1], " ", ", --")
+	return fmt.Errorf("%s exclude each other: give one of them", flags)
 }
 
 // flagError says in plain words what is wrong with a flag.

@@ -704,7 +704,7 @@ func TestWrongArgumentsSayWhatToType(t *testing.T) {
 		"set without a network":    {[]string{"set"}, "vignette set needs a NETWORK"},
 		"status of two":            {[]string{"status", "a", "b"}, `"b" is too much`},
 		"status of one everywhere": {[]string{"status", "a", "-A"}, "--all-namespaces lists experiments, and a is one: leave out one of the two"},
-		"two outputs":              {[]string{"results", "a", "--files", "--get", "x"}, "none of the others can be"},
+		"two outputs":              {[]string{"results", "a", "--files", "--get", "x"}, "--files, --get exclude each other"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
