@@ -394,3 +394,23 @@ func TestStatusSaysASentenceOnce(t *testing.T) {
 		t.Errorf("status says:\n%s", text)
 	}
 }
+
+func TestFlagsOfRunThatDoNotFitTheFileAreRefusedBeforeAnythingIsCreated(t *testing.T) {
+	text := readText(t, "../../scenarios/quickstart/experiment.yaml")
+	file := filepath.Join(t.TempDir(), "experiment.yaml")
+	second := strings.Replace(text, "name: quickstart", "name: second", 1)
+	for want, c := range map[string]struct{ text, flags string }{
+		"-n team-nor: Experiment quickstart of " + file + " has namespace: team-pol in its metadata: leave out one of the two": {
+			strings.Replace(text, "name: quickstart", "name: quickstart\n  namespace: team-pol", 1), "-n team-nor"},
+		"--watch follows one experiment or campaign, and " + file + " has 2: leave it out, and see vignette status": {text + "\n---\n" + second, "--watch"},
+		"no cluster is configured": {strings.Replace(text, "name: quickstart", "name: quickstart\n  namespace: team-nor", 1), "-n team-nor --watch"},
+	} {
+		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args := append([]string{"run", file, "--kubeconfig", "/dev/null"}, strings.Fields(c.flags)...)
+		if code, out, errs := vignette(args...); code != exitFailure || !strings.Contains(errs, want) {
+			t.Errorf("vignette run %s: %d, %s%s; want %s", c.flags, code, out, errs, want)
+		}
+	}
+}

@@ -46,6 +46,9 @@ func newRun(t *target) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := checkRun(args[0], objects, t.namespace, follow); err != nil {
+				return err
+			}
 			c, err := connect()
 			if err != nil {
 				return err
@@ -68,9 +71,6 @@ func newRun(t *target) *cobra.Command {
 				_, err := fmt.Fprint(cmd.OutOrStdout(), text)
 				return err
 			}
-			if n := len(experiments) + len(campaigns); n > 1 {
-				return fmt.Errorf("--watch follows one experiment or campaign, and %s has %d: all of them run now, see vignette status", args[0], n)
-			}
 			if len(campaigns) > 0 {
 				return c.watchStatus(cmd.Context(), c.watchedCampaign(campaigns[0]), manyInterval, cmd.OutOrStdout())
 			}
@@ -79,6 +79,23 @@ func newRun(t *target) *cobra.Command {
 	}
 	cmd.Flags().BoolVarP(&follow, "watch", "w", false, "follow the experiment to its end, or a live cluster until it is up")
 	return cmd
+}
+
+// checkRun refuses what the flags cannot mean, before anything is created. namespace is that of -n.
+func checkRun(file string, objects []*unstructured.Unstructured, namespace string, follow bool) error {
+	runs := 0
+	for _, object := range objects {
+		if own := object.GetNamespace(); own != "" && namespace != "" && own != namespace {
+			return fmt.Errorf("-n %s: %s %s of %s has namespace: %s in its metadata: leave out one of the two", namespace, object.GetKind(), object.GetName(), file, own)
+		}
+		if isExperiment(object) || isCampaign(object) {
+			runs++
+		}
+	}
+	if follow && runs > 1 {
+		return fmt.Errorf("--watch follows one experiment or campaign, and %s has %d: leave it out, and see vignette status", file, runs)
+	}
+	return nil
 }
 
 func followHint(e *v1alpha1.Experiment) string {
