@@ -153,18 +153,23 @@ func (d *Datagrams) From() netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(d.from.Addr), binary.BigEndian.Uint16(port[:]))
 }
 
-// Overflow returns how many datagrams a socket with SO_RXQ_OVFL has dropped since it was opened, from the control messages about one.
-func Overflow(control []byte) (uint32, bool) {
+// Drops is how many datagrams a socket with SO_RXQ_OVFL has dropped since it was opened.
+type Drops uint32
+
+// More returns how many were dropped since its last call, from the control messages about a datagram.
+func (d *Drops) More(control []byte) uint32 {
 	messages, err := unix.ParseSocketControlMessage(control)
 	if err != nil {
-		return 0, false
+		return 0
 	}
 	for _, m := range messages {
 		if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SO_RXQ_OVFL && len(m.Data) >= 4 {
-			return binary.NativeEndian.Uint32(m.Data), true
+			before := uint32(*d)
+			*d = Drops(binary.NativeEndian.Uint32(m.Data))
+			return uint32(*d) - before
 		}
 	}
-	return 0, false
+	return 0
 }
 
 // Destination returns a datagram's local address and its destination, from the control messages of a socket with IP_PKTINFO.

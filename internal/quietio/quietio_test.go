@@ -231,3 +231,52 @@ func TestIncompleteWritesAreReported(t *testing.T) {
 		t.Errorf("%v; want to hear that a device is full", err)
 	}
 }
+
+func TestDropsAreToldOnceEach(t *testing.T) {
+	socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { socket.Close() })
+	if err := errors.Join(socket.SetReadBuffer(1), Control(socket, func(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RXQ_OVFL, 1) })); err != nil {
+		t.Fatal(err)
+	}
+	sender, err := net.Dial("udp4", socket.LocalAddr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sender.Close() })
+	received, err := NewDatagrams(socket, make([]byte, 2000), make([]byte, 64))
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(content string) {
+		if _, err := sender.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var drops Drops
+	all := uint32(0)
+	for round := range 2 {
+		const burst = 50
+		for range burst {
+			send(strings.Repeat("x", 1000))
+		}
+		told, came := uint32(0), uint32(0)
+		receive := func() bool {
+			_ = socket.SetReadDeadline(time.Now().Add(300 * time.Millisecond))
+			_, control, err := received.Receive()
+			told += drops.More(control)
+			told += drops.More(control) // nothing new
+			return err == nil
+		}
+		for receive() {
+			came++
+		}
+		send("end") // a datagram tells of the drops before it
+		receive()
+		if all += told; told == 0 || told+came != burst || uint32(drops) != all {
+			t.Errorf("round %d: %d came, %d are told as dropped, %d in all; want %d together, and %d in all", round, came, told, drops, burst, all)
+		}
+	}
+}

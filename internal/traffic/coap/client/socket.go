@@ -212,8 +212,7 @@ type serverSocket struct {
 	// several: the socket listens at all addresses of IPv4.
 	several bool
 	warn    func(format string, values ...any)
-	// dropped is how many datagrams the kernel had no room for.
-	dropped uint32
+	dropped quietio.Drops
 }
 
 func listenUDP(s request.Setup, mine func(netip.AddrPort) bool, warn func(format string, values ...any)) (socket, error) {
@@ -281,9 +280,8 @@ func (s *serverSocket) read(b []byte) (int, origin, error) {
 		if err != nil {
 			return n, origin{}, err
 		}
-		if total, ok := quietio.Overflow(s.control[:controlBytes]); ok && total != s.dropped {
-			s.dropped = total
-			s.warn("CoAP: datagrams come faster than they can be read: %d are lost so far", total)
+		if s.dropped.More(s.control[:controlBytes]) > 0 {
+			s.warn("CoAP: datagrams come faster than they can be read: %d are lost so far", s.dropped)
 		}
 		o := origin{remote: netip.AddrPortFrom(from.Addr().Unmap(), from.Port())}
 		if s.several {

@@ -221,7 +221,8 @@ func (c *Client) receive(socket *net.UDPConn) error {
 	if err != nil {
 		return err
 	}
-	dropped, warned := uint32(0), map[string]bool{}
+	var dropped quietio.Drops
+	warned := map[string]bool{}
 	ignore := func(datagrams string, err error) {
 		if !warned[datagrams] {
 			c.config.Warn(fmt.Sprintf("%s is ignored, as all such: %v", datagrams, err))
@@ -234,9 +235,8 @@ func (c *Client) receive(socket *net.UDPConn) error {
 		if err != nil {
 			return err
 		}
-		if total, ok := quietio.Overflow(control); ok && total != dropped {
-			c.events.Dropped(int(total - dropped))
-			dropped = total
+		if more := dropped.More(control); more > 0 {
+			c.events.Dropped(int(more))
 		}
 		p, err := mqttwire.ParsePublish(datagram, mqttwire.UDP)
 		if err != nil {

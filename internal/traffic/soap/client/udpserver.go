@@ -163,7 +163,7 @@ type correspondents struct {
 func (p *overUDP) read(socket *net.UDPConn, failed func(), received func(at time.Time, datagram []byte, c correspondents)) {
 	_ = socket.SetReadBuffer(receiveBuffer) // a smaller buffer works too, and drops are told
 	buffer, extra := make([]byte, MaxDatagram+1), make([]byte, 128)
-	var dropped uint32
+	var dropped quietio.Drops
 	for {
 		n, used, _, from, err := socket.ReadMsgUDPAddrPort(buffer, extra)
 		at := time.Now()
@@ -175,9 +175,8 @@ func (p *overUDP) read(socket *net.UDPConn, failed func(), received func(at time
 			time.Sleep(pauseAfterError)
 			continue
 		}
-		if total, ok := quietio.Overflow(extra[:used]); ok && total != dropped {
-			p.setup.Warn(fmt.Sprintf("%d datagrams came faster than they could be read, and are lost", total-dropped))
-			dropped = total
+		if more := dropped.More(extra[:used]); more > 0 {
+			p.setup.Warn(fmt.Sprintf("%d datagrams came faster than they could be read, and are lost", more))
 		}
 		local, _ := quietio.Destination(extra[:used])
 		received(at, bytes.Clone(buffer[:n]), correspondents{from, local}) // a message keeps parts of it
