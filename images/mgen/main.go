@@ -59,13 +59,17 @@ func run(path, program, dir string) error {
 	if err != nil {
 		return err
 	}
+	end, err := appinstance.Stop()
+	if err != nil {
+		return err
+	}
 	log, err := messagelog.Open()
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	runner := &mgenapp.Runner{Config: config, Program: program, Start: start, Dir: dir, Log: log, Out: os.Stderr,
+	runner := &mgenapp.Runner{Config: config, Program: program, Start: start, Stop: end, Dir: dir, Log: log, Out: os.Stderr,
 		Warn: func(text string) { fmt.Fprintf(os.Stderr, "mgen-app %s: %s\n", config.Instance, text) }}
 	return errors.Join(runner.Run(ctx, appinstance.QuietOn(syscall.SIGUSR1)), log.Flush())
 }

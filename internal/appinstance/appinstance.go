@@ -46,10 +46,13 @@ func Start() (time.Time, error) {
 	return at, err
 }
 
+// Stop is the stop that the agent plans after that start; zero without one. See Sleep for what is due then.
+func Stop() (time.Time, error) { return timeOf(EnvStop) }
+
 // Sleep returns clock.SleepUntil for what an instance sends. What is due at the planned stop or later never is: at that moment
 // chance would decide whether the program or the agent's signal is first.
 func Sleep() (func(ctx context.Context, until time.Time) error, error) {
-	stop, err := timeOf(EnvStop)
+	stop, err := Stop()
 	return func(ctx context.Context, until time.Time) error {
 		if !stop.IsZero() && !until.Before(stop) {
 			<-ctx.Done()

@@ -79,6 +79,29 @@ func (s *Script) Run(offset time.Duration, starts int, again bool) *Script {
 	return &Script{Globals: s.Globals, Events: append(r.before, r.after...)}
 }
 
+// Until returns the script without what flows do at a time or later: those that are on are turned off then. Reception goes on.
+func (s *Script) Until(end time.Duration) *Script {
+	cut := &Script{Globals: s.Globals}
+	on := map[uint32]bool{}
+	var after []Event
+	for _, e := range s.Events {
+		switch {
+		case e.At < end:
+			cut.Events = append(cut.Events, e)
+			on[e.Flow] = e.Flow != 0 && e.Type != Off
+		case e.Flow == 0:
+			after = append(after, e)
+		}
+	}
+	for _, flow := range s.Flows() {
+		if on[flow] {
+			cut.Events = append(cut.Events, Event{At: end, Type: Off, Flow: flow})
+		}
+	}
+	cut.Events = append(cut.Events, after...)
+	return cut
+}
+
 type runner struct {
 	offset time.Duration
 	again  bool

@@ -154,3 +154,48 @@ func TestWhatMgenCannotRunForAnAppIsSaid(t *testing.T) {
 		}
 	}
 }
+
+func TestNoFlowSendsFromTheEndOn(t *testing.T) {
+	const text = `TTL 3
+0.0 LISTEN UDP 5000
+0.0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100]
+1.0 ON 2 UDP DST 10.0.0.1/5001 PERIODIC [1 100]
+2.0 MOD 1 PERIODIC [2 200]
+3.0 OFF 1
+4.0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [3 100]
+9.0 IGNORE UDP 5000
+`
+	for end, want := range map[time.Duration]string{
+		10 * time.Second: text + "10.0 OFF 1\n10.0 OFF 2\n",
+		4 * time.Second: `TTL 3
+0.0 LISTEN UDP 5000
+0.0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100]
+1.0 ON 2 UDP DST 10.0.0.1/5001 PERIODIC [1 100]
+2.0 MOD 1 PERIODIC [2 200]
+3.0 OFF 1
+4.0 OFF 2
+9.0 IGNORE UDP 5000
+`,
+		2500 * time.Millisecond: `TTL 3
+0.0 LISTEN UDP 5000
+0.0 ON 1 UDP DST 10.0.0.1/5000 PERIODIC [1 100]
+1.0 ON 2 UDP DST 10.0.0.1/5001 PERIODIC [1 100]
+2.0 MOD 1 PERIODIC [2 200]
+2.5 OFF 1
+2.5 OFF 2
+9.0 IGNORE UDP 5000
+`,
+		-time.Second: "TTL 3\n0.0 LISTEN UDP 5000\n9.0 IGNORE UDP 5000\n",
+	} {
+		s, err := Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, s.Until(end).String()); diff != "" {
+			t.Errorf("until %v (-want +got)\n%s", end, diff)
+		}
+		if diff := cmp.Diff(text, s.String()); diff != "" {
+			t.Errorf("the script itself was changed (-before +after)\n%s", diff)
+		}
+	}
+}

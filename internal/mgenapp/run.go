@@ -28,6 +28,8 @@ const (
 	maxLine = 1 << 20
 	// killAfter is how long mgen may take to end after a SIGTERM.
 	killAfter = time.Second
+	// stopLead is how long before the planned stop flows end, so that chance does not decide on a message that is due then.
+	stopLead = 100 * time.Microsecond
 )
 
 // Runner runs mgen for one instance.
@@ -35,8 +37,8 @@ type Runner struct {
 	Config Config
 	// Program is mgen's path.
 	Program string
-	// Start is the planned start, from which the script's times count.
-	Start time.Time
+	// Start is the planned start, from which the script's times count; Stop the planned stop, zero for none.
+	Start, Stop time.Time
 	// Dir has the script and the count of starts, which outlive a restart of the app.
 	Dir string
 	Log *messagelog.Writer
@@ -60,6 +62,9 @@ func (r *Runner) Run(ctx context.Context, quiet <-chan struct{}) error {
 	case <-quiet: // from the start: without flows, as a new one sends before it can be turned off
 		script.Events = slices.DeleteFunc(script.Events, func(e mgen.Event) bool { return e.Flow != 0 })
 	default:
+	}
+	if !r.Stop.IsZero() {
+		script = script.Until(r.Stop.Sub(r.Start) - stopLead)
 	}
 	// mgen is killed when the thread that started it ends, and runs in that thread's namespaces.
 	runtime.LockOSThread()

@@ -33,7 +33,7 @@ func startApp(t *testing.T, name, script string, planned time.Time) *app {
 	return startQuietableApp(t, name, script, planned, make(chan struct{}))
 }
 
-func startQuietableApp(t *testing.T, name, script string, planned time.Time, quiet chan struct{}) *app {
+func startQuietableApp(t *testing.T, name, script string, planned time.Time, quiet chan struct{}, changes ...func(*Runner)) *app {
 	t.Helper()
 	program := testtool.Need(t, "mgen")
 	a := &app{t: t, log: &syncbuffer.Buffer{}, told: &syncbuffer.Buffer{}, quiet: quiet, done: make(chan error, 1)}
@@ -42,6 +42,9 @@ func startQuietableApp(t *testing.T, name, script string, planned time.Time, qui
 	a.runner = &Runner{
 		Config:  Config{Instance: fmt.Sprintf("%s/%s-%d", name, t.Name()[:20], os.Getpid()), Node: name, Script: script, Nodes: map[string]string{"127.0.0.1": other}},
 		Program: program, Start: planned, Dir: t.TempDir(), Log: messagelog.NewWriter(a.log), Out: a.told, Warn: func(text string) { fmt.Fprintln(a.told, text) },
+	}
+	for _, change := range changes {
+		change(a.runner)
 	}
 	a.run()
 	return a
@@ -165,6 +168,32 @@ func TestQuietTurnsFlowsOffAndReceivesOn(t *testing.T) {
 	}
 	both.stop()
 	other.stop()
+}
+
+func TestNothingThatIsDueAtThePlannedStopIsSentAndReceptionGoesOn(t *testing.T) {
+	t.Parallel()
+	portA, portB := testport.Free(t), testport.Free(t)
+	planned := time.Now()
+	stop := planned.Add(6 * time.Second)
+	// A busy machine may need 4 s to start mgen.
+	script := fmt.Sprintf("0 LISTEN UDP %d\n5.0 ON 1 UDP DST 127.0.0.1/%d PERIODIC [10 100]\n6.0 ON 2 UDP DST 127.0.0.1/%d PERIODIC [10 100]", portA, portB, portB)
+	stopped := startQuietableApp(t, "a", script, planned, make(chan struct{}), func(r *Runner) { r.Stop = stop })
+	says := startApp(t, "b", fmt.Sprintf("0.2 ON 1 UDP DST 127.0.0.1/%d PERIODIC [10 100]", portA), planned)
+	stopped.waitFor("messages that come half a second after the stop", func() bool {
+		received := stopped.records(messagelog.Received)
+		return len(received) > 0 && received[len(received)-1].TimeNanoseconds > stop.Add(500*time.Millisecond).UnixNano()
+	})
+	sent := stopped.records(messagelog.Sent)
+	for _, m := range sent {
+		if !strings.HasPrefix(m.ID, "a/1_") {
+			t.Errorf("sent %s; want none of a flow that begins at the stop", m.ID)
+		}
+	}
+	if len(sent) == 0 || len(sent) > 10 {
+		t.Errorf("sent %d messages; want the 10 that are due before the stop", len(sent))
+	}
+	stopped.stop()
+	says.stop()
 }
 
 func TestAnAppThatIsQuietFromItsStartOnlyReceives(t *testing.T) {
