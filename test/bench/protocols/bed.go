@@ -87,9 +87,6 @@ func (b *bed) start(r apps.Rendering) (*process, error) {
 		p.Args = append(p.Args, move(argument))
 	}
 	p.Dir, p.Env = dir, append(os.Environ(), messagelog.EnvPath+"="+p.log)
-	for name, value := range r.Instances[0].Env {
-		p.Env = append(p.Env, name+"="+move(value))
-	}
 	p.Stdout, p.Stderr = p.output, p.output
 	p.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: user}, Pdeathsig: syscall.SIGKILL}
 	if err := p.Start(); err != nil {
