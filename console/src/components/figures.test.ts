@@ -1,6 +1,6 @@
 // @vitest-environment node
 import { expect, test } from "vitest";
-import { atMostThreeDigits, bytes, bytesPerSecond, count, duration, binarySize, many, metres, percent, probability, range, tickDuration } from "./figures";
+import { atMostThreeDigits, bytes, bytesPerSecond, count, duration, binarySize, many, metres, percent, probability, range, runSize, tickDuration } from "./figures";
 
 test("times have three digits in the unit that suits them", () => {
   expect([1.44936, 0.0123456, 0.000_83, 73.122, 460.15, 0, -0.2, 0.99999, null].map(duration)).toEqual(["1.45 s", "12.3 ms", "830 µs", "73.1 s", "460 s", "0 s", "-200 ms", "1.00 s", "–"]);
@@ -40,4 +40,8 @@ test("memory is in binary units, and never less than it is", () => {
 
 test("marks of an axis have no zeros at their end", () => {
   expect([0, 10, 0.25, 1234, NaN].map(atMostThreeDigits)).toEqual(["0", "10", "0.25", "1230", "–"]);
+});
+
+test("the size of a run is written as by the commands", () => {
+  expect([undefined, 700, 2 ** 20, 1_234_567, 1.5 * 2 ** 30].map(runSize)).toEqual(["–", "0.68 KiB", "1.00 MiB", "1.18 MiB", "1.50 GiB"]);
 });

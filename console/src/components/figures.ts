@@ -75,9 +75,11 @@ export function binarySize(value: number): string {
   return `${(value / 2 ** 30).toFixed(value < 10 * 2 ** 30 ? 2 : 0)} GiB`;
 }
 
-/** runSize writes the size of a run in the archive, in the units of its quotas. Older servers do not say it. */
+/** runSize writes the size of a run in the archive, as `vignette runs list` does. Older servers do not say it. */
 export function runSize(size: number | undefined): string {
-  return size === undefined ? nothing : binarySize(size);
+  if (size === undefined) return nothing;
+  const [unit, name] = size >= 2 ** 30 ? [2 ** 30, "GiB"] : size >= 2 ** 20 ? [2 ** 20, "MiB"] : [2 ** 10, "KiB"];
+  return `${(size / unit).toFixed(2)} ${name}`;
 }
 
 /** bytesPerSecond of traffic. Below 1 kB/s it has decimals too. */

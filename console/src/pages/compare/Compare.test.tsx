@@ -36,11 +36,11 @@ test("runs that are chosen from the list stand in the address", async () => {
 });
 
 test("the list of runs has their sizes", async () => {
-  answer({ "/compare": comparison, "/runs": [{ ...summaries[0], bytes: 26 * 2 ** 20 }, summaries[1]] });
+  answer({ "/compare": comparison, "/runs": [{ ...summaries[0], bytes: 1_234_567 }, summaries[1]] });
   openPage("/compare", Compare, "/compare");
   const [heads, first, second] = cellsOf(await screen.findByRole("table", { name: "Archived runs" }));
   const at = heads?.indexOf("Size") ?? -1;
-  expect([first?.[at], second?.[at]]).toEqual(["26 MiB", "–"]);
+  expect([first?.[at], second?.[at]]).toEqual(["1.18 MiB", "–"]);
 });
 
 test("a comparison that the server refuses says why", async () => {

@@ -27,7 +27,7 @@ test("the page of a deleted experiment leads to its archived runs, and to all ex
   answer({ "/runs": [{ namespace: "team", name: "amber", uid: "u", phase: "Succeeded", t0: "2026-11-27T07:24:18Z", bytes: 3 * 2 ** 20 }, { namespace: "team", name: "blue", uid: "b", phase: "Succeeded" }] });
   openPage("/ns/$namespace/experiments/$name", Experiment, "/ns/team/experiments/amber");
   expect((await screen.findByRole("link", { name: "Run u" })).getAttribute("href")).toBe("/ns/team/runs/u");
-  expect(screen.getByRole("listitem").textContent).toBe("Run u, T0 2026-11-27 07:24:18Z, 3 MiB");
+  expect(screen.getByRole("listitem").textContent).toBe("Run u, T0 2026-11-27 07:24:18Z, 3.00 MiB");
   expect(screen.queryByRole("link", { name: "Run b" })).toBeNull();
   expect(screen.getByRole("link", { name: "All experiments" }).getAttribute("href")).toBe("/");
 });
