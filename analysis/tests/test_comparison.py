@@ -58,6 +58,7 @@ def write_results(folder) -> None:
     (folder / "results").mkdir()
     (folder / "results" / "results.json").write_text(json.dumps(analysis.results))
     outputs._write_table(analysis.delivery_table(), ("sent", "received"), folder / "results" / "deliveries")
+    outputs._write_table(analysis.request_table(), ("triggered", "sent", "receipt", "failed"), folder / "results" / "requests")
 
 
 def pair(comparison, group: str = "all") -> dict:
@@ -224,6 +225,35 @@ def test_requests_of_each_run_have_a_table_with_their_own_intervals(tmp_path):
     written = pl.read_csv(comparison.render("csv").encode())
     assert written["failed"].to_list()[0] == 4 and written["responseMeanSeconds"].to_list()[0] == rows[0]["requests"]["responseSeconds"]["mean"]
     assert "Response times of requests" in comparison.text() and "Requests" in comparison.render("latex") and "Requests" in comparison.render("html")
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_response_times_and_receipts_of_requests_are_tested(tmp_path, stored):
+    slow = asking(tmp_path, "two", 0.75, spec={"networks": [link("9ms")]})
+    log = slow.log_of("nor/bft")
+    log[:] = [line for line in log if '"receipt"' not in line or int(json.loads(line)["id"][1:]) % 3]
+    folders = [asking(tmp_path, "one", 0.5).write(), slow.write()]
+    for folder in folders if stored else []:
+        write_results(folder)
+    comparison = compare(folders)
+    found = comparison.results["groups"][0]["requestDifferences"]
+    assert [(pair["from"], pair["to"]) for pair in found] == [("delay=5ms", "delay=9ms")]
+    assert found[0]["delay"]["shiftSeconds"]["estimate"] == pytest.approx(0.25, abs=0.005) and found[0]["delay"]["brunnerMunzel"]["pHolm"] < 0.01
+    rows = [row["requests"] for row in comparison.results["groups"][0]["runs"]]
+    points = rows[0]["receiptPercent"] - rows[1]["receiptPercent"]
+    assert points > 10 and found[0]["loss"]["percentagePoints"]["estimate"] == pytest.approx(points) and found[0]["loss"]["welch"]["pHolm"] < 0.5
+    (table,) = [table for table in rendering.tables(comparison.results) if table.kind == "requestDifferences"]
+    assert table.title.startswith("Differences of requests in groups radio") and table.rows[0][-1] == "6 blocks, 6 blocks"
+    for form in ("text", "latex", "html"):
+        assert "ifferences of requests" in comparison.render(form), form
+    assert "requestDifferences" not in compare([run(tmp_path, "a", 5).write(), run(tmp_path, "b", 9).write()]).results["groups"][0]
+
+
+def test_response_times_of_repeats_are_tested_with_the_run_as_the_unit(tmp_path):
+    runs = [asking(tmp_path, f"{delay}-{seed}", delay, seed, spec={"networks": [link(f"{delay}s")]}) for delay in (0.5, 0.75) for seed in range(1, 5)]
+    (found,) = compare([one.write() for one in runs]).results["groups"][0]["requestDifferences"]
+    assert found["delay"]["units"] == [{"unit": "run", "count": 4}] * 2 and found["delay"]["brunnerMunzel"]["pHolm"] == pytest.approx(2 / 70)
+    assert found["loss"]["percentagePoints"]["estimate"] == 0
 
 
 def test_requests_of_repeats_have_the_mean_of_their_means(tmp_path):
@@ -800,6 +830,7 @@ def test_the_guide_names_every_field(many):
         "0",
         "95",
         "requests",  # only where runs have some
+        "requestDifferences",
     }
 
     told = Reference("paper.csv", (Figure(2, "run-0", "all", "deliveredPercent", 90.0, ""),))

@@ -227,9 +227,10 @@ def _remarks(condition: _Condition, gaps: Gaps) -> None:
             gaps.warn(f"{warning['what']} in {where}", warning["reason"])
     if len(condition.runs) == 1:
         run = condition.runs[0]
-        if run.deliveries.height and run.correlation > 2 / np.sqrt(BLOCKS[-1]):
-            reason = f"even {BLOCKS[-1]} blocks of the run correlate with their neighbours: intervals are too narrow and p too small; repeat the run"
-            gaps.add(f"blocks of {condition.label}", reason)
+        for what, table, correlation in (("", run.deliveries, run.correlation), ("requests of ", run.requests, run.request_correlation)):
+            if table is not None and table.height and correlation > 2 / np.sqrt(BLOCKS[-1]):
+                reason = f"even {BLOCKS[-1]} blocks of the run correlate with their neighbours: intervals are too narrow and p too small"
+                gaps.add(f"blocks of {what}{condition.label}", f"{reason}; repeat the run")
 
 
 def select(deliveries: pl.DataFrame, name: str) -> np.ndarray:
@@ -287,7 +288,36 @@ def _pooled(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]
     for pair, (a, b) in zip(differences, pairs, strict=True):
         pair["withinLateness"] = _within_lateness(name, pair, conditions[a].runs + conditions[b].runs)
     _adjust(differences)
-    return {"conditions": rows, "differences": differences or None}
+    return {"conditions": rows, "differences": differences or None} | _request_differences(name, conditions, pairs)
+
+
+def _request_differences(name: str, conditions: list[_Condition], pairs: list[tuple[int, int]]) -> dict:
+    """Differences of response times, and of requests without a receipt, as those of delays and losses; empty without requests."""
+    groups = {i: _requested(name, conditions[i]) for i in sorted({i for pair in pairs for i in pair})}
+    both = [(a, b) for a, b in pairs if groups[a].losses and groups[b].losses]
+    differences = [_difference(a, b, groups[a], groups[b], conditions) for a, b in both]
+    _adjust(differences)
+    return {"requestDifferences": differences} if differences else {}
+
+
+def _requested(name: str, condition: _Condition) -> _Group:
+    """The samples of a group's requests: response times, and whether each has no receipt. None where the table has others than the results."""
+    parts: list[tuple[np.ndarray, ...]] = []
+    for number, run in enumerate(condition.runs):
+        asked = next((group.get("requests") for group in run.results["groups"] if group["name"] == name), None)
+        some = run.requests.filter(pl.Series(select(run.requests, name))) if run.requests is not None else pl.DataFrame()
+        if some.height != (asked["triggered"] if asked else 0):
+            return _Group(_NOTHING, None, {})
+        if some.height:
+            delay = some["delay"]
+            parts.append((delay.fill_null(0).to_numpy(), delay.is_null().to_numpy(), np.full(some.height, number), some["block"].to_numpy()))
+    if not parts:
+        return _Group(_NOTHING, None, {})
+    delay, missing, run_of, block = (np.concatenate(part) for part in zip(*parts, strict=True))
+    unit = run_of if condition.unit == "run" else block
+    answered = Sample.of(delay[~missing], unit[~missing]) if not missing.all() else _NOTHING
+    losses = Share.of(missing, unit, len(missing), block if condition.unit == "run" else None)
+    return _Group(answered.thinned(), losses, {})
 
 
 def _summed(name: str, runs: list[Loaded]) -> dict | None:
@@ -424,7 +454,7 @@ def _too_few(conditions: list[_Condition], compared: list[dict], gaps: Gaps) -> 
     if few:
         reason = f"too few repeats to tell how far runs lie apart, make {effects.FEWEST_REPEATS} or more: "
         gaps.note("intervals of shares and medians", reason + listed(few, 5))
-    pairs = [pair for group in compared for pair in group["differences"] or []]
+    pairs = [pair for group in compared for pair in [*(group["differences"] or []), *group.get("requestDifferences", [])]]
     without = sum(any(test["tooFew"] for test in tests) for pair in pairs if (tests := _tests(pair)))
     if without:
         reason = f"too few repeats to tell in {without} of {len(pairs)} differences: no test of so few can give a p below {1 - LEVEL:.2g}"

@@ -29,6 +29,8 @@ LACKING += ("NodeFailed", "AppFailed", "Evicted", "EMANEFailed", "NotReported", 
 PRINTED = ("/stdout-", "/stderr-")
 
 _COLUMNS = ("publisher", "subscriber", "sent", "received", *KINDS)
+# Requests in the same columns: the receipt is what is received. What was never sent has the time at which it was triggered.
+_OF_REQUESTS = ("publisher", "subscriber", pl.coalesce("sent", "triggered").alias("sent"), pl.col("receipt").alias("received"), *KINDS)
 # Fields of the results that a comparison uses, and of their lists' entries. Complete results are many times larger.
 _RESULTS = ("startTime", "durationSeconds", "verdict", "headline", "warnings", "gaps")
 _ENTRIES = {
@@ -55,6 +57,9 @@ class Loaded:
     messages: dict[str, int] = field(default_factory=dict)
     # Correlation of neighbouring blocks.
     correlation: float = 0.0
+    # As deliveries, one row per request with its response time in ns (null: no receipt); None where there are none.
+    requests: pl.DataFrame | None = None
+    request_correlation: float = 0.0
 
     @property
     def uid(self) -> str:
@@ -136,27 +141,38 @@ def load(source: str | Path | Analysis) -> Loaded:
     version = figures.get("schemaVersion") if isinstance(figures, dict) else None
     if version not in READ_VERSIONS:
         raise RunError(f"{results}: schemaVersion is {version!r}; this program reads up to {SCHEMA_VERSION}")
-    return _loaded(run, upgraded(figures), _read(folder / "results" / "deliveries.parquet", run))
+    requests = _read(folder / "results" / "requests.parquet", run, _OF_REQUESTS) if figures.get("requests") else None
+    return _loaded(run, upgraded(figures), _read(folder / "results" / "deliveries.parquet", run, _COLUMNS), requests)
 
 
 def _of_analysis(analysis: Analysis) -> Loaded:
     names = pl.Series([i.name for i in analysis.run.instances], dtype=pl.String)
-    named = (names.gather(analysis.deliveries[end]).alias(end) for end in ("publisher", "subscriber"))
-    deliveries = analysis.deliveries.select(*_COLUMNS).with_columns(named)
-    return _loaded(analysis.run, analysis.results, deliveries)
+
+    def named(frame: pl.DataFrame, columns: tuple) -> pl.DataFrame:
+        return frame.select(*columns).with_columns(names.gather(frame[end]).alias(end) for end in ("publisher", "subscriber"))
+
+    requests = named(analysis.requests, _OF_REQUESTS) if analysis.requests.height else None
+    return _loaded(analysis.run, analysis.results, named(analysis.deliveries, _COLUMNS), requests)
 
 
-def _loaded(run: Run, figures: dict, deliveries: pl.DataFrame) -> Loaded:
+def _loaded(run: Run, figures: dict, deliveries: pl.DataFrame, requests: pl.DataFrame | None) -> Loaded:
     results = {key: figures.get(key) for key in _RESULTS}
     for key, kept in _ENTRIES.items():
         results[key] = [{name: entry.get(name) for name in kept} for entry in figures.get(key) or []]
     within = _within(run, figures)
     results["groups"] += [{"name": name} | {key: entry.get(key) for key in _ENTRIES["groups"][1:]} for name, entry in within.values()]
     results["picture"] = _picture(figures)
-    grouped = _grouped(run, deliveries, {group: name for group, (name, _) in within.items()})
+    pairs = {group: name for group, (name, _) in within.items()}
+    grouped = _grouped(run, deliveries, pairs)
+    compact, correlation = _compact(grouped)
+    asked = (None, 0.0) if requests is None else _compact(_grouped(run, requests, pairs))
+    return Loaded(run.plan, results, compact, _messages(grouped), correlation, *asked)
+
+
+def _compact(grouped: pl.DataFrame) -> tuple[pl.DataFrame, float]:
+    """Deliveries or requests with their blocks, and the correlation of these."""
     cut, correlation = blocks(grouped)
-    compact = grouped.select("group", "within", *KINDS, "delay", block=pl.Series(cut, dtype=pl.UInt8))
-    return Loaded(run.plan, results, compact, _messages(grouped), correlation)
+    return grouped.select("group", "within", *KINDS, "delay", block=pl.Series(cut, dtype=pl.UInt8)), correlation
 
 
 def _within(run: Run, figures: dict) -> dict[str, tuple[str, dict]]:
@@ -182,15 +198,15 @@ def _messages(deliveries: pl.DataFrame) -> dict[str, int]:
     return {str(name): count for name, count in groups.items()} | {"all": each.height} | {kind: int(each[kind].sum()) for kind in KINDS}
 
 
-def _read(path: Path, run: Run) -> pl.DataFrame:
-    # A team's pods write this file: it is not trusted until it is checked to be a table of deliveries.
+def _read(path: Path, run: Run, columns: tuple) -> pl.DataFrame:
+    # A team's pods write this file: it is not trusted until it is checked to be such a table.
     try:
         table = pl.scan_parquet(path)
         rows = table.select(pl.len()).collect().item()
         if rows > MAX_DELIVERIES:
-            raise RunError(f"{path}: {rows} deliveries; a comparison takes {MAX_DELIVERIES} at most")
+            raise RunError(f"{path}: {rows} {path.stem}; a comparison takes {MAX_DELIVERIES} at most")
         types = {"publisher": pl.String, "subscriber": pl.String, "sent": pl.Int64, "received": pl.Int64} | dict.fromkeys(KINDS, bool)
-        return with_radio(table, run).select(_COLUMNS).cast(types).collect()
+        return with_radio(table, run).select(columns).cast(types).collect()
     except (OSError, pl.exceptions.PolarsError) as error:
         raise RunError(f"{path}: {error}: without it nothing can be compared; analyse the run again") from error
 

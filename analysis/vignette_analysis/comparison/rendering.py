@@ -54,7 +54,7 @@ MAX_PAGE_ROWS = 40
 class Table:
     """A table of text; the first column is the label."""
 
-    # The kind of its content: runs, fields, reference, figures, requests, differences, sizes, picture or publishers.
+    # The kind of its content: runs, fields, reference, figures, requests, differences, requestDifferences, sizes, picture or publishers.
     kind: str
     title: str
     header: list[str]
@@ -253,7 +253,7 @@ def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
     made += _request_tables(f"Requests by levels of {axis} in group {group['name']}", [(row["label"], row) for row in group["conditions"]], marks)
     if group["differences"]:
         made.append(_differences_table(f"Differences between levels of {axis} in group {group['name']}", group, marks))
-    return made
+    return made + _request_differences_tables(f"Differences of requests between levels of {axis} in group {group['name']}", group, marks)
 
 
 def _groups(names: list[str]) -> str:
@@ -284,7 +284,7 @@ def _group_tables(group: dict, names: list[str], results: dict, marks: set[str],
     made += _request_tables(f"Requests in {title}", named, marks)
     if group["differences"]:
         made.append(_differences_table(f"Differences in {title}", group, marks))
-    return made
+    return made + _request_differences_tables(f"Differences of requests in {title}", group, marks)
 
 
 def _request_tables(title: str, named: list[tuple[str, dict]], marks: set[str]) -> list[Table]:
@@ -311,6 +311,14 @@ def _requests(entry: dict | None) -> list[str]:
 def _differences_table(title: str, group: dict, marks: set[str]) -> Table:
     header = ["from", "to", "shift (s) [95 %]", "delta [95 %]", "p", "MW p", "not delivered, points [95 %]", "p", "units"]
     return Table("differences", title, header, [_difference(pair, marks) for pair in group["differences"]])
+
+
+def _request_differences_tables(title: str, group: dict, marks: set[str]) -> list[Table]:
+    """A table of differences in response times and receipts; none without requests."""
+    if not group.get("requestDifferences"):
+        return []
+    header = ["from", "to", "shift (s) [95 %]", "delta [95 %]", "p", "MW p", "no receipt, points [95 %]", "p", "units"]
+    return [Table("requestDifferences", title, header, [_difference(pair, marks) for pair in group["requestDifferences"]])]
 
 
 def _figures(row: dict) -> list[str]:
@@ -553,17 +561,20 @@ def _plain(row: dict) -> list:
 
 def latex(comparison: Compared) -> str:
     """Tables of figures and of differences for each group, with booktabs. Long ones take several pages."""
-    shown = [table for table in tables(comparison.results) if table.kind in ("reference", "figures", "requests", "differences", "sizes", "picture")]
+    shown = [table for table in tables(comparison.results) if table.kind in _IN_LATEX]
     packages = "booktabs,longtable" if any(table.long for table in shown) else "booktabs"
     parts = [rf"% \usepackage{{{packages}}}", *(_latex_table(table) for table in shown)]
     return "\n\n".join([*parts, "\n".join(f"% {safe.line(note)}" for note in _notes(comparison.results) + _remarks(comparison.results))]) + "\n"
+
+
+_IN_LATEX = ("reference", "figures", "requests", "differences", "requestDifferences", "sizes", "picture")
 
 
 def _latex_table(table: Table) -> str:
     if table.kind == "reference":
         columns = "".join("l" if name in _TEXTS else "r" for name in table.header)
     else:
-        labels = 2 if table.kind in ("differences", "picture") else 1
+        labels = 2 if table.kind in ("differences", "requestDifferences", "picture") else 1
         columns = "l" * labels + "r" * (len(table.header) - labels)
     header, *body = [" & ".join(map(escape, row)) + r" \\" for row in [table.header, *table.rows]]
     caption = escape(table.title + (f" ({table.left_out})" if table.left_out else ""))
@@ -583,6 +594,7 @@ _CAPTIONS = {
     "figures": "Figures",
     "requests": "Requests",
     "differences": "Differences",
+    "requestDifferences": "Differences of requests",
     "sizes": "Message on the wire",
     "picture": "Medians",
     "publishers": "Figures",
@@ -596,7 +608,7 @@ def html(comparison: Compared) -> str:
 
     boxes, sections = Boxes(comparison), []
     for i, table in enumerate(tables(comparison.results)):
-        if table.kind not in ("fields", "requests", "differences"):
+        if table.kind not in ("fields", "requests", "differences", "requestDifferences"):
             sections.append(parts.Section(f"part-{i}", _HEADINGS.get(table.kind, table.title)))
         if table.kind == "reference":
             sections[-1].parts += map(parts.Text, _closeness(comparison.results))
