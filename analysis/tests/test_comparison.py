@@ -673,7 +673,7 @@ def test_the_command_compares_folders(two, tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["runs"][0]["label"] == "delay=5ms"
     assert (tmp_path / "out" / "comparison.html").exists()
     assert main(["compare", *map(str, two), "--by", "colour"]) == 1 and "by 'colour'" in capsys.readouterr().err
-    assert main(["compare"]) == 2
+    assert main(["compare"]) == 1 and "0 runs: a comparison takes 2 to 1000" in capsys.readouterr().err
 
 
 def points(count: int, axes: dict[str, int], repeats: int = 1) -> list[dict[str, str]]:

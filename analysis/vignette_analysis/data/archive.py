@@ -54,13 +54,6 @@ class Archive:
             room -= size
         return left_out
 
-    def fetch_results(self, directory: Path) -> None:
-        """Download what a comparison needs: the run record, the figures, the deliveries, and the requests if there are any."""
-        for path in (RUN_FILE, "results/results.json", "results/deliveries.parquet"):
-            self._fetch({"path": path}, directory)
-        if json.loads((directory / "results" / "results.json").read_text()).get("requests"):
-            self._fetch({"path": "results/requests.parquet"}, directory)
-
     def _fetch(self, file: dict, directory: Path) -> None:
         target = directory.joinpath(*PurePosixPath(file["path"]).parts)
         if not target.resolve().is_relative_to(directory.resolve()):
