@@ -15,7 +15,6 @@ _OFF = {"medianSeconds": "median", "p95Seconds": "p95", "deliveredPercent": "del
 _RESPONSES = {f"response{q.capitalize()}Seconds": q for q in ("min", "median", "mean", "p95", "max")}
 _COUNTS_OF_REQUESTS = ("requests", "failed", "outstanding", "retransmissions")
 _COUNTS = ("triggered", "sent", "offered", "received", "lost", "unsent")
-_Interval = dict | tuple[float, float] | None
 
 
 @dataclass(frozen=True)
