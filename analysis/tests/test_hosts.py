@@ -36,6 +36,14 @@ def test_a_difference_of_clocks_is_named(pair):
     assert "host-b was up to -0.250000 s (known within 0.000070 s) off that of host host-a" in found["reason"]
 
 
+def test_clocks_that_may_differ_are_said_to_by_the_sum_of_what_is_known_and_not(pair):
+    known(known(pair, 1.0), 2.0, offsetSeconds=-0.0005, uncertaintySeconds=0.002)
+    found = gap(analyse(pair.write()).results, "clock offset")
+    assert found["reason"].endswith(
+        "was up to -0.000500 s (known within 0.002000 s) off that of host host-a: delays between their nodes may be wrong by 0.002500 s"
+    )
+
+
 def test_a_lost_host_speaks_against_the_emulation(pair):
     radio_gap(pair, "hostUnreachable", 12.0, None, reason="host host-b of network wan was not reachable")
     radio_gap(pair, "hostUnreachable", 12.0, 15.5, reason="host host-b of network wan was not reachable")

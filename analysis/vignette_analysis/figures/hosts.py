@@ -32,11 +32,11 @@ def _clock(host: str, peer: str, rows: list[dict], gaps: Gaps) -> None:
     if not known:
         return
     worst = max(known, key=lambda row: abs(row["offsetSeconds"]) + row["uncertaintySeconds"])
-    if abs(worst["offsetSeconds"]) + worst["uncertaintySeconds"] > CLOCK_OFFSET_SECONDS:
+    most = abs(worst["offsetSeconds"]) + worst["uncertaintySeconds"]
+    if most > CLOCK_OFFSET_SECONDS:
         text = f"{worst['offsetSeconds']:.6f} s (known within {worst['uncertaintySeconds']:.6f} s)"
-        gaps.add(
-            "clock offset", f"the clock of host {peer} was up to {text} off that of host {host}: delays between their nodes are wrong by as much"
-        )
+        wrong = f"delays between their nodes may be wrong by {most:.6f} s"
+        gaps.add("clock offset", f"the clock of host {peer} was up to {text} off that of host {host}: {wrong}")
 
 
 def _lost(host: str, peer: str, pairs: list[tuple[dict, dict]]) -> list[Loss]:
