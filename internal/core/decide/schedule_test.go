@@ -132,7 +132,9 @@ func TestTheLongestHistoryIsKept(t *testing.T) {
 	campaign := definition.Spec.Versions[0].Schema.OpenAPIV3Schema
 	most := int32(*campaign.Properties["spec"].Properties["history"].Properties["rounds"].Maximum)
 	none := int32(0) // of the experiments themselves
-	p := hourly(t, func(s *v1alpha1.CampaignSpec) { s.History = v1alpha1.History{Rounds: &most, Succeeded: &none, Failed: &none} })
+	p := hourly(t, func(s *v1alpha1.CampaignSpec) {
+		s.History = v1alpha1.History{Rounds: &most, Succeeded: &none, Failed: &none}
+	})
 	p.advance(time.Duration(most+3)*time.Hour, 10*time.Minute, true)
 	kept := len(p.campaign.Status.Rounds)
 	if want := 1 + int(most); kept != want {
