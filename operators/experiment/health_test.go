@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/golden"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/scope"
+	"vignette.dev/vignette/operators/kstatus"
 )
 
 // healthOf is an object's health without the message.
@@ -109,4 +110,17 @@ func TestDeployersSeeTheHealthOfChangesAndCaptures(t *testing.T) {
 	want("after it", map[client.Object]string{
 		change: "Current, Healthy", capture: "Current, Healthy", late: "Failed, Degraded", tooLate: "Failed, Degraded",
 	})
+}
+
+func TestDeployersSeeARefusedChangeOfASuspendedCampaign(t *testing.T) {
+	for state, want := range map[kstatus.State]string{
+		kstatus.Current: "Current, Suspended: why", kstatus.InProgress: "InProgress, Suspended: why", kstatus.Failed: "Failed, Degraded: why",
+	} {
+		c := &v1alpha1.Campaign{ObjectMeta: metav1.ObjectMeta{Generation: 2}}
+		c.Status.ObservedGeneration, c.Status.Phase, c.Status.Message = 2, v1alpha1.CampaignSuspended, "why"
+		kstatus.Set(&c.Status.Conditions, state, "Suspended", "why", 2, time.Now())
+		if got := deployersHealth(t, c); got != want {
+			t.Errorf("%s is %s; want %s", state, got, want)
+		}
+	}
 }
