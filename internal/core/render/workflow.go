@@ -35,9 +35,8 @@ func Workflow(in Input) *unstructured.Unstructured {
 	w.SetLabels(labels(e))
 	w.SetOwnerReferences([]metav1.OwnerReference{Owner(e)})
 	w.Object["spec"] = map[string]any{
-		"workflowTemplateRef": map[string]any{"name": WorkflowTemplate, "clusterScope": true},
-		"serviceAccountName":  WorkflowServiceAccount,
-		// The template's deadline is too short for a long run.
+		"workflowTemplateRef":   map[string]any{"name": WorkflowTemplate, "clusterScope": true},
+		"serviceAccountName":    WorkflowServiceAccount,
 		"activeDeadlineSeconds": int64(workflowDeadline(&e.Spec).Seconds()),
 		"arguments": map[string]any{"parameters": []any{
 			parameter("run-uid", string(e.UID)),
