@@ -203,6 +203,12 @@ func TestANearProxyAtTheLinksPortOfAFarOneIsRefused(t *testing.T) {
 	}
 }
 
+func TestAServiceOverUDPMayHaveThePortThatGPSHasOverTCP(t *testing.T) {
+	if _, errs := exchanging(t, "transport: coap\n", "transport: coap\n      port: 2947\n"); len(errs) > 0 {
+		t.Error(errs.ToAggregate())
+	}
+}
+
 func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		edits       []string
@@ -220,6 +226,10 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"a payload from a file":              {[]string{"payload: nffi, phase", "payload: \"file:a/b\", phase"}, "spec.apps[1].messaging.push.payload", "no payload from files"},
 		"a proxy at the metrics' port":       {[]string{"deadline: 10m}", "deadline: 10m, port: 9464}"}, "spec.apps[3].proxy.port", "are for metrics"},
 		"a proxy at a broker's port":         {[]string{"deadline: 10m}", "deadline: 10m, port: 1883}", "apps: [chat, track, report, near]", "apps: [chat, track, report, near, rabbit]"}, "spec.apps[3].proxy.port", "app rabbit on node a-1 listens at port 1883 too"},
+		"a proxy at Erlang's port":           {[]string{"deadline: 10m}", "deadline: 10m, port: 4369}", "apps: [chat, track, report, near]", "apps: [chat, track, report, near, rabbit]"}, "spec.apps[3].proxy.port", "app rabbit on node a-1 listens at port 4369 too"},
+		"a service between brokers":          {[]string{"transport: soap, via", "transport: soap, port: 25672, via", "apps: [chat, track, report, near]", "apps: [chat, track, report, near, rabbit]"}, "spec.apps[2].messaging.port", "app rabbit on node a-1 listens at port 25672 too"},
+		"a service among VerneMQ's ports":    {[]string{"transport: soap, via", "transport: soap, port: 9105, via", "rabbitmq: {}", "vernemq: {}", "apps: [chat, track, report, near]", "apps: [chat, track, report, near, rabbit]"}, "spec.apps[2].messaging.port", "app rabbit on node a-1 listens at port 9105 too"},
+		"a proxy at the GPS's port":          {[]string{"deadline: 10m}", "deadline: 10m, port: 2947}"}, "spec.apps[3].proxy.port", "TCP port 2947 of a node is for its GPS: take another one"},
 		"a client of the far proxy":          {[]string{"via: near", "via: b-1/far"}, "spec.apps[2].messaging.via", "is the far proxy of its pair"},
 		"settings of UDP over TCP":           {[]string{"transport: coap\n", "transport: coap-tcp\n"}, "spec.apps[0].messaging.coap", "coap is for coap, which is CoAP over UDP"},
 		"a timeout of two weeks":             {[]string{"transport: soap, via", "transport: soap, timeout: 400h, via"}, "spec.apps[2].messaging.timeout", "240h0m0s at most"},

@@ -2,17 +2,21 @@ package render
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/gpsd"
 	"vignette.dev/vignette/internal/messagingconfig"
 	"vignette.dev/vignette/internal/trafficconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messaging"
 	"vignette.dev/vignette/operators/apps/proxy"
+	"vignette.dev/vignette/operators/apps/rabbitmq"
+	"vignette.dev/vignette/operators/apps/vernemq"
 )
 
 // port is one of a node, of UDP or TCP.
@@ -28,11 +32,15 @@ func (p port) String() string {
 	return fmt.Sprintf("TCP port %d", p.number)
 }
 
+func servicePort(m *v1alpha1.Messaging) port {
+	return port{messaging.Port(m), messagingconfig.TransportOf(m.Transport).UDP}
+}
+
 // portsOf are the ports at which an app of the platform's listens on a node. Those of a user's own app are unknown.
 func portsOf(t *topology.Topology, host topology.Node, app v1alpha1.App) (ports []port) {
 	switch m, p := app.Messaging, app.Proxy; {
 	case m != nil:
-		return []port{{messaging.Port(m), messagingconfig.TransportOf(m.Transport).UDP}}
+		return []port{servicePort(m)}
 	case p != nil && p.Peer != "":
 		return []port{{proxy.Port(p), false}}
 	case p != nil:
@@ -40,10 +48,23 @@ func portsOf(t *topology.Topology, host topology.Node, app v1alpha1.App) (ports 
 	case app.Own():
 		return nil
 	}
+	switch app.Kind() {
+	case rabbitmq.Kind{}.Name():
+		ports = tcp(rabbitmq.InnerPorts())
+	case vernemq.Kind{}.Name():
+		ports = tcp(vernemq.InnerPorts())
+	}
 	for _, p := range trafficconfig.Protocols {
 		if slices.Contains(p.Brokers, app.Kind()) {
 			ports = append(ports, port{apps.Port(v1alpha1.Protocol(p.Name), app), p.UDP})
 		}
+	}
+	return ports
+}
+
+func tcp(numbers []int) (ports []port) {
+	for _, number := range numbers {
+		ports = append(ports, port{number: number})
 	}
 	return ports
 }
@@ -57,20 +78,27 @@ func linkPorts(t *topology.Topology, host topology.Node, far v1alpha1.App) []por
 	return []port{{proxy.LinkPort, near[0].Proxy.Protocol == v1alpha1.ProxyCoAP}}
 }
 
-// checkPorts finds messaging services and proxies at a port that another app of their node has, or that metrics have.
+// gpsPort is where a node's agents serve its position.
+var gpsPort = port{number: int(netip.MustParseAddrPort(gpsd.Address).Port())}
+
+// checkPorts finds messaging services and proxies at a port that another app of their node has, or that metrics or the node's GPS have.
 func checkPorts(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)
-		var number int
+		var own port
 		switch {
 		case app.Messaging != nil:
-			path, number = path.Child("messaging", "port"), messaging.Port(app.Messaging)
+			path, own = path.Child("messaging", "port"), servicePort(app.Messaging)
 		case app.Proxy != nil && app.Proxy.Peer != "":
-			path, number = path.Child("proxy", "port"), proxy.Port(app.Proxy)
+			path, own.number = path.Child("proxy", "port"), proxy.Port(app.Proxy)
 		case app.Proxy != nil:
-			path, number = path.Child("proxy"), proxy.LinkPort
+			path, own.number = path.Child("proxy"), proxy.LinkPort
 		default:
 			continue
+		}
+		number := own.number
+		if own == gpsPort {
+			errs = append(errs, field.Invalid(path, number, fmt.Sprintf("%s of a node is for its GPS: take another one", gpsPort)))
 		}
 		if number >= firstMetricsPort && number <= lastMetricsPort {
 			errs = append(errs, field.Invalid(path, number, fmt.Sprintf("ports %d to %d are for metrics: take another one", firstMetricsPort, lastMetricsPort)))

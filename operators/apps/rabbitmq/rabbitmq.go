@@ -27,6 +27,9 @@ type Kind struct{}
 // Name of the kind.
 func (Kind) Name() string { return "rabbitmq" }
 
+// InnerPorts are those that no client uses: Erlang's name service and distribution.
+func InnerPorts() []int { return []int{4369, 25672} }
+
 // Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
 	script := apps.RunFile("rabbitmq.sh")

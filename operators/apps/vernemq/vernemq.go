@@ -14,7 +14,8 @@ import (
 const (
 	// stopGraceSeconds is the time that Erlang needs to close its queues on a busy host.
 	stopGraceSeconds = 10
-	// clusterPort is for messages between brokers, firstPort to lastPort for Erlang's distribution, as in upstream's image.
+	// namePort is Erlang's name service, clusterPort is for messages between brokers, firstPort to lastPort for Erlang's distribution, as in upstream's image.
+	namePort            = 4369
 	clusterPort         = 44053
 	firstPort, lastPort = 9100, 9109
 	// Placeholders for values that only the script knows: addresses of nodes, and a new cookie for each start.
@@ -29,6 +30,15 @@ type Kind struct{}
 
 // Name of the kind.
 func (Kind) Name() string { return "vernemq" }
+
+// InnerPorts are those that no client uses: of Erlang's name service and distribution, and for messages between brokers.
+func InnerPorts() []int {
+	ports := []int{namePort, clusterPort}
+	for port := firstPort; port <= lastPort; port++ {
+		ports = append(ports, port)
+	}
+	return ports
+}
 
 // Render renders one process.
 func (Kind) Render(site apps.Site) apps.Rendering {
