@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -119,6 +120,16 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 		t.Fatalf("without Kueue, Accepted is %+v", c)
 	}
 	installKueue(t, config)
+	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "LocalQueue nor")
+	taken := w.workload()
+	taken.SetOwnerReferences(nil)
+	w.must(w.api.Update(t.Context(), taken))
+	want := "waiting for the deletion of Workload " + taken.GetName() + ", which belongs to somebody else"
+	admitted(w.reconciled(), scope.ReasonWorkloadNameTaken, want)
+	if events := w.recorded(); !slices.Contains(events, "Warning WorkloadNameTaken "+want) {
+		t.Errorf("events %q; want a warning, as somebody must act", events)
+	}
+	w.must(w.api.Delete(t.Context(), taken))
 	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "LocalQueue nor")
 	first := w.workload()
 	if priority, _, _ := unstructured.NestedInt64(first.Object, "spec", "priority"); priority != 7 {

@@ -51,7 +51,7 @@ func (a *Admitter) admitByKueue(ctx context.Context, s *scope.Scope) (bool, erro
 	case err != nil:
 		return true, err
 	case !metav1.IsControlledBy(found, s.Experiment):
-		reportWaiting(s, scope.ReasonWaitingForKueue, fmt.Sprintf("waiting for the deletion of Workload %s, which belongs to somebody else", want.GetName()))
+		reportWaiting(s, scope.ReasonWorkloadNameTaken, fmt.Sprintf("waiting for the deletion of Workload %s, which belongs to somebody else", want.GetName()))
 		return true, nil
 	case !found.GetDeletionTimestamp().IsZero():
 		return true, nil

@@ -50,6 +50,8 @@ const (
 	ReasonWaitingForKueue = "WaitingForKueue"
 	// ReasonKueueInactive means that the Workload was deactivated and only a person can activate it.
 	ReasonKueueInactive = "KueueDeactivated"
+	// ReasonWorkloadNameTaken means that somebody else has a Workload of the experiment's name.
+	ReasonWorkloadNameTaken = "WorkloadNameTaken"
 )
 
 // ReasonLive is the reason of Ready while a live cluster runs.
