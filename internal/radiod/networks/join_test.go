@@ -21,6 +21,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/framering"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/podradio"
+	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -121,6 +122,44 @@ func TestNobodyJoinsANetworkThatIsBeingRemoved(t *testing.T) {
 		if err := o.Join(r); err == nil || !strings.Contains(err.Error(), "its network was removed meanwhile") {
 			t.Errorf("engine %q: error %v; want one that says so", engine, err)
 		}
+	}
+}
+
+func TestANetworkWhoseFileCannotBeWrittenIsSavedOnceItCan(t *testing.T) {
+	o := newOnAir(t, instant(time.Now()))
+	directory := t.TempDir()
+	folder, err := state.Open(directory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inTheWay := filepath.Join(directory, networkFiles) // as a full volume, it lets no file be written
+	if err := os.WriteFile(inTheWay, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan string, 1)
+	o.Folder, o.Changed = folder, func(uid string) { changed <- uid }
+	t.Cleanup(o.Close)
+	later := o.network.object.DeepCopy()
+	later.Generation++
+	if err := o.Set(later); err == nil {
+		t.Error("the error of saving is not returned")
+	}
+	if trouble := errors.Join(o.Status("run").Troubles...); trouble == nil || !strings.Contains(trouble.Error(), "state") {
+		t.Errorf("trouble %v; want that the state cannot be written", trouble)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-changed:
+	case <-time.After(time.Minute):
+		t.Fatal("after a minute its status has not changed")
+	}
+	if saved, err := o.Saved(); err != nil || len(saved) != 1 || saved[0].Generation != later.Generation {
+		t.Errorf("saved %d networks, %v; want the changed one", len(saved), err)
+	}
+	if trouble := errors.Join(o.Status("run").Troubles...); trouble != nil {
+		t.Errorf("trouble %v once it is saved; want none", trouble)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -85,6 +86,9 @@ type network struct {
 	disturbed    dataplane.PortSet // the radios of its neighbours on this host
 	nextReceiver int               // index of the receiver whose links are sampled next
 	message      string
+	// unsaved is why the next worker would not know it, and saving the next attempt.
+	unsaved error
+	saving  *time.Timer
 	// ending reports whether it is being removed: its attachments leave, and nothing is updated for those that remain.
 	ending bool
 	// trouble is why its radios are silent, or differ from the spec.
@@ -128,10 +132,11 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 	uid := string(object.UID)
 	n := m.networks[uid]
 	if n != nil && object.Generation != 0 && n.object.Generation == object.Generation {
-		if !reflect.DeepEqual(n.object.Status.Hosts, object.Status.Hosts) { // the next worker is to know the other hosts at once
-			err = m.Folder.Put(networkFiles, uid, object)
-		}
+		same := reflect.DeepEqual(n.object.Status.Hosts, object.Status.Hosts)
 		n.object = object // only its status has changed
+		if !same {        // the next worker is to know the other hosts at once
+			err = n.save()
+		}
 		n.updateDriver()
 		n.connect()
 		return err
@@ -143,9 +148,9 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 	}
 	before := &n.object.Spec
 	n.object, n.memberError = object, refusal.Of(checkMembers(&object.Spec))
-	err = m.Folder.Put(networkFiles, uid, object)
+	saveErr := n.save()
 	if n.running != nil {
-		err = errors.Join(err, n.change(before))
+		err = n.change(before)
 	}
 	n.changeNeighbours()
 	n.updateDriver()
@@ -155,7 +160,31 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 	if err != nil {
 		n.message = err.Error()
 	}
-	return err
+	return errors.Join(saveErr, err)
+}
+
+// saveInterval is the time between two attempts to write a network's file. Its volume may be full for a while.
+const saveInterval = time.Second
+
+// save keeps the network for the next worker. The lock is held.
+func (n *network) save() error {
+	m, uid := n.networks, string(n.object.UID)
+	if n.saving != nil {
+		n.saving.Stop()
+	}
+	n.unsaved = m.Folder.Put(networkFiles, uid, n.object)
+	if n.unsaved == nil {
+		return nil
+	}
+	n.saving = time.AfterFunc(saveInterval, func() {
+		m.mu.Lock()
+		saved := m.networks[uid] == n && n.save() == nil
+		m.mu.Unlock()
+		if saved {
+			m.Changed(uid)
+		}
+	})
+	return n.unsaved
 }
 
 // BeginRemoval prepares the removal of a network, whose attachments leave next.
@@ -213,5 +242,8 @@ func (m *Networks) Close() {
 	for _, n := range m.networks {
 		n.endDriver()
 		n.stopPreparer()
+		if n.saving != nil {
+			n.saving.Stop()
+		}
 	}
 }

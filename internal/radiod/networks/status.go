@@ -78,7 +78,7 @@ func (m *Networks) Status(uid string) *Status {
 	if n == nil {
 		return nil
 	}
-	s := &Status{Message: n.message, Troubles: []error{n.memberError, n.trouble, n.preparationError}, CaptureError: n.captureError()}
+	s := &Status{Message: n.message, Troubles: []error{n.memberError, n.trouble, n.preparationError, n.unsaved}, CaptureError: n.captureError()}
 	if n.driver != nil {
 		s.Troubles = append(s.Troubles, n.driver.Trouble())
 	}
