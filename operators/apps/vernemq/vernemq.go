@@ -14,7 +14,8 @@ import (
 const (
 	// stopGraceSeconds is the time that Erlang needs to close its queues on a busy host.
 	stopGraceSeconds = 10
-	// namePort is Erlang's name service, clusterPort is for messages between brokers, firstPort to lastPort for Erlang's distribution, as in upstream's image.
+	// clusterPort is for messages between brokers, firstPort to lastPort for Erlang's distribution, as in upstream's image.
+	// namePort is Erlang's name service.
 	namePort            = 4369
 	clusterPort         = 44053
 	firstPort, lastPort = 9100, 9109
