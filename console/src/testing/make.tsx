@@ -1,6 +1,6 @@
 import { MantineProvider } from "@mantine/core";
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { render } from "@testing-library/react";
+import { fireEvent, render } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { Editing } from "../pages/make/form/actions";
 import { FormContext } from "../pages/make/form/context";
@@ -25,4 +25,9 @@ export function openForm(model: TextModel, part: ReactNode, schemas?: Schemas) {
       </QueryClientProvider>
     </MantineProvider>,
   );
+}
+
+/** fill a field at once: each key that is typed draws the form anew. */
+export function fill(field: HTMLElement, value: string) {
+  fireEvent.change(field, { target: { value } });
 }

@@ -22,7 +22,7 @@ export function ChangeFields({ list, place }: { list: Path; place: number }) {
   const network = listOf(editing.spec.networks).map(fieldsOf).find((each) => each.name === change.network);
   const model = (network && modelOfNetwork(network, known)) ?? (change.radio ? "rfpipe" : "link");
   const kind = kindOfChange(change);
-  const kinds: Kind[] = model === "rfpipe" || model === "tdma" ? ["change", "silence", "jammer"] : ["change", "silence"];
+  const kinds: Kind[] = ["link", "emane"].includes(model) ? ["change", "silence"] : ["change", "silence", "jammer"];
   const nodes = nodeNames(nodesOf(editing.spec).filter((node) => listOf(node.networks).includes(change.network)));
   const ends = endsOf({ kind }, model);
   const shown = valuesOf({ kind, ends: false }, model).filter((field) => !field.isLong && (isMain(field, model, kind) || at(change, pathOf(field.name, kind, model)) !== undefined));

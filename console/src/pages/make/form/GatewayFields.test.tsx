@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test } from "vitest";
-import { openForm } from "../../../testing/make";
+import { fill, openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
 import { read, specOf } from "../text/read";
 import { loadSchemas } from "../text/schema";
@@ -22,8 +22,8 @@ test("a gateway goes before a broker of MQTT, and says so", async () => {
   expect(within(screen.getByLabelText("Broker at")).getAllByRole("option").map((option) => option.textContent)).toEqual(["–", "gone", "hub"]);
   await user.selectOptions(screen.getByLabelText("Broker at"), "hub");
   await user.selectOptions(screen.getByLabelText("Mode"), "Aggregating");
-  await user.type(screen.getByLabelText("Most clients"), "8");
-  await user.type(screen.getByLabelText("Advertise every"), "1m");
+  fill(screen.getByLabelText("Most clients"), "8");
+  fill(screen.getByLabelText("Advertise every"), "1m");
   expect(appsOf(model)).toMatchObject([{ mqttsnGateway: { to: "hub", mode: "Aggregating", maxClients: 8, advertise: "1m" } }, {}, {}]);
   await user.clear(screen.getByLabelText("Advertise every"));
   await user.tab();

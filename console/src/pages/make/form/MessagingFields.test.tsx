@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test } from "vitest";
-import { openForm } from "../../../testing/make";
+import { fill, openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
 import { loadSchemas } from "../text/schema";
 import { AppFields } from "./AppFields";
@@ -37,7 +37,7 @@ test("a script takes the place of periodic requests, and gets another message", 
   const user = userEvent.setup();
   await user.selectOptions(screen.getByLabelText("Requests"), "a script");
   await user.click(screen.getByRole("button", { name: "Add a message" }));
-  await user.type(within(screen.getByRole("group", { name: "message 2" })).getByLabelText("Text"), "move, now");
+  fill(within(screen.getByRole("group", { name: "message 2" })).getByLabelText("Text"), "move, now");
   await user.click(screen.getByRole("button", { name: "Remove message 1, at 10s" }));
   expect(written(model)).toBe('{transport: coap, messages: [{at: 10s, from: hq, to: all, text: "move, now"}], encoding: cbor}');
 });

@@ -1,7 +1,7 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test } from "vitest";
-import { openForm } from "../../../testing/make";
+import { fill, openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
 import { specOf } from "../text/read";
 import { loadSchemas } from "../text/schema";
@@ -18,10 +18,6 @@ function open(more: string): TextModel {
 function appOf(model: TextModel): unknown {
   const { main } = model.getSnapshot().content;
   return main && (specOf(main).apps as unknown[])[0];
-}
-
-function fill(field: HTMLElement, value: string) {
-  fireEvent.change(field, { target: { value } });
 }
 
 test("a command has an argument a line, with spaces as they are, and numbers stay text", () => {

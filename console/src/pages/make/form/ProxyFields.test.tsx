@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test } from "vitest";
-import { openForm } from "../../../testing/make";
+import { fill, openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
 import { loadSchemas } from "../text/schema";
 import { specOf } from "../text/read";
@@ -37,7 +37,7 @@ test("the near proxy has the settings of both, and the far one says whose they a
   expect(ofApp(1).getByText("The far proxy of near, which has the settings of both.")).toBeTruthy();
   expect(ofApp(1).queryByLabelText("Deadline")).toBeNull();
   await user.selectOptions(ofApp(0).getByLabelText("Compression"), "zstd");
-  await user.type(ofApp(0).getByLabelText("Longest queue"), "50");
+  fill(ofApp(0).getByLabelText("Longest queue"), "50");
   await user.selectOptions(ofApp(0).getByLabelText("Log messages"), "yes");
   expect(appsOf(model)).toEqual([{ name: "near", proxy: { peer: "far", compression: "zstd", maxQueue: 50, logMessages: true } }, { name: "far", proxy: {} }]);
 });

@@ -1,7 +1,7 @@
 import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test, vi } from "vitest";
-import { openForm } from "../../../testing/make";
+import { fill, openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
 import { specOf } from "../text/read";
 import { TimelineFields } from "./TimelineFields";
@@ -30,7 +30,7 @@ function timelineOf(model: TextModel): unknown {
 test("a start, a stop and a change of a network are added to an experiment without a timeline", async () => {
   const model = open();
   for (const what of ["Add a start", "Add a stop", "Add a change of a network"]) await userEvent.click(screen.getByRole("button", { name: what }));
-  expect(timelineOf(model)).toEqual([{ at: "10s", start: ["units"] }, { at: "75s", stop: ["units"] }, { at: "75s", set: [{ network: "wan", silent: true }] }]);
+  expect(timelineOf(model)).toEqual([{ at: "10s", start: ["units"] }, { at: "75s", stop: ["units"] }, { at: "30s", set: [{ network: "wan", silent: true }] }]);
 });
 
 test("the last entry takes the timeline with it, and the text is as before", async () => {
@@ -55,7 +55,7 @@ test("a silence of a link becomes other values, whose last one takes them along"
   const model = open("  timeline: [{at: 5s, set: [{network: wan, silent: true}]}]\n");
   const user = userEvent.setup();
   await user.selectOptions(screen.getByLabelText("Change"), "other values");
-  await user.type(screen.getByLabelText("Rate"), "9.6kbit");
+  fill(screen.getByLabelText("Rate"), "9.6kbit");
   expect(timelineOf(model)).toEqual([{ at: "5s", set: [{ network: "wan", link: { loss: "10%", rate: "9.6kbit" } }] }]);
   await user.clear(screen.getByLabelText("Loss"));
   await user.clear(screen.getByLabelText("Rate"));

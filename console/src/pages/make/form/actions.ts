@@ -159,9 +159,8 @@ export class Editing {
 
   /** addEntry of the timeline, which starts or stops an app or silences a network. */
   addEntry(what: "start" | "stop" | "set"): Edit[] {
-    const entries = listOf(this.spec.timeline).map(fieldsOf);
-    if (what === "set") return this.add(["timeline"], { at: wordOf(entries.at(-1)?.at) || "30s", set: [this.newChange()] });
-    const named = entries.flatMap((entry) => wordsOf(entry[what]));
+    if (what === "set") return this.add(["timeline"], { at: "30s", set: [this.newChange()] });
+    const named = listOf(this.spec.timeline).flatMap((entry) => wordsOf(fieldsOf(entry)[what]));
     const apps = listOf(this.spec.apps).map(fieldsOf);
     const clients = namesOf(apps.filter((app) => forwarders.every((kind) => app[kind] === undefined) && app.proxy === undefined));
     const name = clients.find((each) => !named.includes(each)) ?? clients[0] ?? namesOf(apps)[0];

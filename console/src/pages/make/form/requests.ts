@@ -26,7 +26,8 @@ export function takes(transport: string, setting: string): boolean {
   if (setting === "receipt") return !httpTransports.includes(transport);
   if (setting === "coap") return transport === "coap";
   if (setting === "soap") return soapTransports.includes(transport);
-  return setting !== "multicast" && setting !== "network" ? true : multicastTransports.includes(transport);
+  if (setting === "multicast" || setting === "network") return multicastTransports.includes(transport);
+  return true;
 }
 
 /** foreign are the settings of a service that another transport does not have. */
