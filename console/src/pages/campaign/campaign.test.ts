@@ -63,7 +63,7 @@ test("figures of a failed run are not those of its point", () => {
 });
 
 test("after an edit of the campaign the runs of the last spec count", () => {
-  const bare: Run = { name: "p-1", uid: "u", point: "p", levels: {}, repeat: 1, seed: 1, phase: "Succeeded", message: "", tookSeconds: 1, measured: undefined };
+  const bare: Run = { name: "p-1", uid: "u", point: "p", levels: {}, repeat: 1, phase: "Succeeded", message: "", tookSeconds: 1, measured: undefined };
   const run = (medianSeconds: number, specDigest?: string): Run => ({ ...bare, ...(specDigest !== undefined && { specDigest }), measured: { ...measuredOf(results), medianSeconds } });
   const median = measureOf("median");
   expect(valueOf(median, [run(1, "before"), run(2, "after"), run(4, "after"), bare])).toBe(3);

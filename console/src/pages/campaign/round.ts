@@ -30,7 +30,6 @@ export interface Run {
   point: string;
   levels: Record<string, string>;
   repeat: number | undefined;
-  seed: number | undefined;
   phase: string;
   message: string;
   tookSeconds: number | undefined;
@@ -56,7 +55,6 @@ export function runsOfStatus(campaign: Campaign): Run[] {
     point: run.point,
     levels: run.levels ?? {},
     repeat: run.repeat,
-    seed: run.seed,
     phase: run.phase,
     message: run.message ?? "",
     tookSeconds: run.startTime && run.completionTime ? (Date.parse(run.completionTime) - Date.parse(run.startTime)) / 1000 : undefined,
@@ -127,7 +125,6 @@ export function archivedRounds(summaries: readonly RunSummary[], name: string, u
       point: campaign.point,
       levels: campaign.levels ?? {},
       repeat: repeatIn(experiment, campaign.point),
-      seed: undefined,
       phase,
       message: "",
       tookSeconds: undefined,
