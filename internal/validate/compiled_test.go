@@ -58,10 +58,10 @@ func TestAScenarioIsCompiledFromTheConfigMapBesideIt(t *testing.T) {
 		"a platform too many":    {`platform: "2"`, `platform: "3"`, "scenario patrol has the platforms 1-2, and not 3, which is to carry node veh", true},
 		"no pathloss":            {"  propagation: {model: FreeSpace, frequency: 300MHz}\n", "", "has no pathloss, which network vhf needs", true},
 		"no pathloss to another": {"veh,58", "hq,58", `spec.scenario.ref: "patrol" has one platform, and network vhf needs a pathloss between two: give the Scenario the tracks of the others`, true},
-		"a scenario that ends":   {"duration: 1m", "duration: 2m", "the scenario ends at 1m0s, and the experiment at 2m0s: nothing moves in between", false},
+		"a scenario that ends":   {"duration: 1m", "duration: 2m", "the scenario ends at 1m, and the experiment at 2m: nothing moves in between", false},
 		"a scenario that goes on": {"duration: 1m", "duration: 30s",
-			"the scenario lasts until 1m0s, and the experiment ends at 30s: the rest of the scenario is not used", false},
-		"a lead beyond the run":         {"period: 10s", "period: 10s, lead: 1m", "spec.apps[1].publisher.lead: the app runs for 1m0s at most: it publishes nothing", false},
+			"the scenario lasts until 1m, and the experiment ends at 30s: the rest of the scenario is not used", false},
+		"a lead beyond the run":         {"period: 10s", "period: 10s, lead: 1m", "spec.apps[1].publisher.lead: the app runs for 1m at most: it publishes nothing", false},
 		"terrain given to free space":   {"frequency: 300MHz}", "frequency: 300MHz, syntheticTerrain: 1}", "FreeSpace takes nothing of the terrain but the heights of antennas", false},
 		"something that is passed over": {"    60,veh", "    12:00:00.0 LISTEN proto>UDP\n    60,veh", "want times that are all seconds", true},
 	} {
@@ -108,9 +108,9 @@ func TestSlotsThatAreTooShortForAMovementAreRefused(t *testing.T) {
 		text, want string
 		failed     bool
 	}{
-		"tracks": {slotted, "spec.networks[0].engine: nodes hq and veh are 22.3 km apart at 1m0s, and EMANE drops bursts that fill their slots beyond 2.7 km, " +
+		"tracks": {slotted, "spec.networks[0].engine: nodes hq and veh are 22.3 km apart at 1m, and EMANE drops bursts that fill their slots beyond 2.7 km, " +
 			"by their propagation delay: want a slotOverhead of at least 76µs, or engine native", true},
-		"more, for a minute":       {strings.Replace(slotted, "10us", "60us", 1), "are 22.3 km apart at 1m0s, and EMANE drops bursts that fill their slots beyond 17.7 km", true},
+		"more, for a minute":       {strings.Replace(slotted, "10us", "60us", 1), "are 22.3 km apart at 1m, and EMANE drops bursts that fill their slots beyond 17.7 km", true},
 		"more, for a short run":    {strings.NewReplacer("10us", "60us", "duration: 1m", "drain: {max: 5s, quietFor: 1s}\n  duration: 10s").Replace(slotted), "", false},
 		"enough for the tracks":    {strings.Replace(slotted, "10us", "76us", 1), "", false},
 		"a line of platforms":      {generated("{pattern: Line, platforms: 2, spacing: 5km, duration: 1m}"), "nodes hq and veh are 5.0 km apart at 0s", true},

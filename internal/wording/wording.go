@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 )
 
 // InParentheses is a text in parentheses to append; empty if the text is.
@@ -81,6 +82,18 @@ func edits(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+// Time as a user writes it: 240h, not 240h0m0s.
+func Time(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
 }
 
 // Bytes in the largest unit that shows at least one of it, from KiB to GiB.

@@ -1,6 +1,9 @@
 package wording
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 func TestATextIsCutBetweenCharacters(t *testing.T) {
 	for text, want := range map[string]string{"Ärzte": "Ärzte", "Ärztin": "Är…", "1ärztin": "1ä…", "12ärztin": "12…"} {
@@ -34,6 +37,17 @@ func TestAnAmountOfBytesShowsItsFigures(t *testing.T) {
 	} {
 		if got := Bytes(n); got != want {
 			t.Errorf("%d bytes: %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestATimeIsWrittenWithoutEmptyParts(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		240 * time.Hour: "240h", time.Minute: "1m", 90 * time.Minute: "1h30m", time.Hour + time.Second: "1h0m1s", 10 * time.Minute: "10m",
+		10 * time.Second: "10s", 0: "0s", -time.Hour: "-1h", 1500 * time.Millisecond: "1.5s", time.Minute + time.Millisecond: "1m0.001s",
+	} {
+		if got := Time(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (r *Reconciler) compile(ctx context.Context, namespace string, spec v1alpha
 	case ctx.Err() != nil || errors.As(err, &passing):
 		return compileResult{retry: err, at: r.now(), ready: condition(metav1.ConditionUnknown, ReasonStoreUnavailable, err.Error())}
 	case limited.Err() != nil:
-		reason, err = ReasonTooLarge, fmt.Errorf("compiling takes more than %s: compile it with \"vignette scenario push\"", maxCompileTime)
+		reason, err = ReasonTooLarge, fmt.Errorf("compiling takes more than %s: compile it with \"vignette scenario push\"", wording.Time(maxCompileTime))
 	case errors.As(err, &known):
 		reason = known.reason
 	case errors.As(err, &large):

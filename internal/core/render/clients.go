@@ -10,6 +10,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/payload/bytes"
 	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/traffic"
@@ -82,7 +83,7 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 func checkTimes(p *v1alpha1.Publisher, path *field.Path) (errs field.ErrorList) {
 	limit := func(at *field.Path, d v1alpha1.Duration) {
 		if d.Std() > trafficconfig.LongestTime {
-			errs = append(errs, field.Invalid(at, d, fmt.Sprintf("must be %s at most", trafficconfig.LongestTime)))
+			errs = append(errs, field.Invalid(at, d, fmt.Sprintf("must be %s at most", wording.Time(trafficconfig.LongestTime))))
 		}
 	}
 	limit(path.Child("period"), p.Period)

@@ -15,6 +15,7 @@ import (
 	"vignette.dev/vignette/internal/traffic/encoding"
 	"vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messaging"
@@ -136,7 +137,7 @@ func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.Forbidden(path.Child("network"), "network is for multicast: else the addressee's address decides"))
 	}
 	if c.m.Timeout != "" && (c.m.Timeout.Std() <= 0 || c.m.Timeout.Std() > longestTime) {
-		errs = append(errs, field.Invalid(path.Child("timeout"), c.m.Timeout, fmt.Sprintf("must be above zero, and %s at most", longestTime)))
+		errs = append(errs, field.Invalid(path.Child("timeout"), c.m.Timeout, fmt.Sprintf("must be above zero, and %s at most", wording.Time(longestTime))))
 	}
 	if o := c.m.CoAP; o != nil && o.ACKTimeout != "" && (o.ACKTimeout.Std() < time.Millisecond || o.ACKTimeout.Std() > time.Hour) {
 		errs = append(errs, field.Invalid(path.Child("coap", "ackTimeout"), o.ACKTimeout, "must be from 1ms to 1h"))
@@ -253,7 +254,7 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 		return nil
 	}
 	if p.Period.Std() < minPeriod || p.Period.Std() > longestTime {
-		errs = append(errs, field.Invalid(path.Child("period"), p.Period, fmt.Sprintf("must be %s or more, and %s at most", minPeriod, longestTime)))
+		errs = append(errs, field.Invalid(path.Child("period"), p.Period, fmt.Sprintf("must be %s or more, and %s at most", minPeriod, wording.Time(longestTime))))
 	}
 	members := membersOf(c.t, topology.Node{}, c.app.Name)
 	none := func(name string) bool {

@@ -232,7 +232,7 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"a proxy at the GPS's port":          {[]string{"deadline: 10m}", "deadline: 10m, port: 2947}"}, "spec.apps[3].proxy.port", "TCP port 2947 of a node is for its GPS: take another one"},
 		"a client of the far proxy":          {[]string{"via: near", "via: b-1/far"}, "spec.apps[2].messaging.via", "is the far proxy of its pair"},
 		"settings of UDP over TCP":           {[]string{"transport: coap\n", "transport: coap-tcp\n"}, "spec.apps[0].messaging.coap", "coap is for coap, which is CoAP over UDP"},
-		"a timeout of two weeks":             {[]string{"transport: soap, via", "transport: soap, timeout: 400h, via"}, "spec.apps[2].messaging.timeout", "240h0m0s at most"},
+		"a timeout of two weeks":             {[]string{"transport: soap, via", "transport: soap, timeout: 400h, via"}, "spec.apps[2].messaging.timeout", "240h at most"},
 		"an acknowledgement at once":         {[]string{"ackTimeout: 5s", "ackTimeout: 0s"}, "spec.apps[0].messaging.coap.ackTimeout", "must be from 1ms to 1h"},
 		"a push to its only sender":          {[]string{"from: [a-1], to: b-1", "from: [a-1], to: a-1"}, "spec.apps[2].messaging.push.to", "reaches nobody but its sender"},
 		"multicast over two networks":        {[]string{"{name: a-1, group: a, networks: [red, lead]", "{name: a-1, group: a, networks: [lead, red]"}, "spec.apps[1].messaging.network", "nodes a-1 and a-2 of group a have different first networks"},

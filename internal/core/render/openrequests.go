@@ -10,6 +10,7 @@ import (
 	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/proxyconfig"
 	"vignette.dev/vignette/internal/runapi"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps/messaging"
 )
@@ -39,7 +40,7 @@ func timeoutWarnings(in Input, compiled *timeline.Timeline) (warnings field.Erro
 		if !starts || m == nil || !m.Sends() || !awaitsResponses(m) || m.Timeout.Std() <= left {
 			continue
 		}
-		words := fmt.Sprintf("no request times out: from the app's start to the longest end of the drain are %s, and requests without a response are outstanding then. Want %[1]s at most", left)
+		words := fmt.Sprintf("no request times out: from the app's start to the longest end of the drain are %s, and requests without a response are outstanding then. Want %[1]s at most", wording.Time(left))
 		if m.Via != "" {
 			words += ", also as the deadline of the proxy"
 		}
@@ -60,7 +61,7 @@ func drainWarnings(in Input) field.ErrorList {
 		return nil
 	}
 	return field.ErrorList{field.Invalid(field.NewPath("spec", "drain", "quietFor"), quiet, fmt.Sprintf(
-		"app %s repeats a request up to %s after the last attempt: the drain may end in between, with requests outstanding. Want more than that, and max no shorter", repeats, longest))}
+		"app %s repeats a request up to %s after the last attempt: the drain may end in between, with requests outstanding. Want more than that, and max no shorter", repeats, wording.Time(longest)))}
 }
 
 // betweenAttempts is the longest time between two attempts of an app's request; 0 if it does not repeat any itself.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"vignette.dev/vignette/internal/core/topology"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -320,7 +321,7 @@ func (c *serviceReach) proxied(in Input) (warnings field.ErrorList) {
 		}
 		if deadline := cmp.Or(proxy.Proxy.Deadline.Std(), defaultProxyDeadline); m.Timeout.Std() < deadline {
 			warnings = append(warnings, field.Invalid(c.path.Child("timeout"), m.Timeout, fmt.Sprintf(
-				"proxy %s has the deadline %s: a client that gives up before does not see what came of its request. Want at least that", proxy.Name, deadline)))
+				"proxy %s has the deadline %s: a client that gives up before does not see what came of its request. Want at least that", proxy.Name, wording.Time(deadline))))
 		}
 		if len(warnings) > 0 {
 			break

@@ -33,8 +33,8 @@ func TestRequestsThatCannotArriveHaveWarnings(t *testing.T) {
 		"a service behind the pair that it does not reach": {unrouted("networks: [blue], apps: [chat]", "networks: [red], apps: [report]", "from: [a-1], to: b-1", "from: [a-1], to: b-2", "[chat, report, far, rabbit]", "[far, rabbit]", "messages:\n      - {at: 10s, from: a-2, to: b-2, text: are you there}", "messages:",
 			"      - {at: 12s, from: b-2, to: all, text: moving}\n", ""),
 			[]string{`spec.apps[2].messaging.push.to: Invalid value: "b-2": node b-1 has no route to node b-2`}},
-		"a client that gives up first": {nil, []string{`spec.apps[2].messaging.timeout: Invalid value: "60s": proxy near has the deadline 10m0s: a client that gives up before`}},
-		"the pair's default deadline":  {[]string{", deadline: 10m", "", "via: near,", "via: near, timeout: 4m,"}, []string{"proxy near has the deadline 5m0s"}},
+		"a client that gives up first": {nil, []string{`spec.apps[2].messaging.timeout: Invalid value: "60s": proxy near has the deadline 10m: a client that gives up before`}},
+		"the pair's default deadline":  {[]string{", deadline: 10m", "", "via: near,", "via: near, timeout: 4m,"}, []string{"proxy near has the deadline 5m"}},
 		"a client without a way to its proxy": {unrouted("multicast: true, receipt: false, ", "", "apps: [chat, track]", "apps: [chat, track, report]", "networks: [red, lead], apps", "networks: [lead], apps", "via: near", "via: a-1/near", "from: [a-1]", "from: [a-2]"),
 			[]string{`spec.apps[2].messaging.via: Invalid value: "a-1/near": node a-2 has no route to node a-1`}},
 	} {

@@ -15,6 +15,7 @@ import (
 	"vignette.dev/vignette/internal/mgen"
 	"vignette.dev/vignette/internal/traffic/payload/military"
 	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messagescript"
@@ -440,7 +441,7 @@ func (s *scripts) lateWarnings(app v1alpha1.App, path *field.Path, runs time.Dur
 		if len(after) == 0 {
 			return nil
 		}
-		return field.ErrorList{field.Invalid(at, slices.Max(after).String(), fmt.Sprintf("the app runs for %s at most: %d of %d %s come after that, and are not sent", runs, len(after), len(times), what))}
+		return field.ErrorList{field.Invalid(at, wording.Time(slices.Max(after)), fmt.Sprintf("the app runs for %s at most: %d of %d %s come after that, and are not sent", wording.Time(runs), len(after), len(times), what))}
 	}
 	var times []time.Duration
 	if messages, err := s.read(app); err == nil && messages != nil {

@@ -12,6 +12,7 @@ import (
 	"vignette.dev/vignette/internal/emane"
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -164,7 +165,7 @@ func (n *slottedNetwork) tooFar(s *Scenario) string {
 	}
 	when, with := "", ""
 	if known && len(n.Platforms) > 0 {
-		when = fmt.Sprintf(" at %s", far.At.Round(time.Millisecond))
+		when = " at " + wording.Time(far.At.Round(time.Millisecond))
 	}
 	if n.changed {
 		with = " with a later schedule"

@@ -118,7 +118,7 @@ func leavingPlatform(t *testing.T) *scenario.Scenario {
 }
 
 func TestSlotsOfEMANEHaveOverheadForTheDistanceOfNodesThatMove(t *testing.T) {
-	const refusal = "nodes veh and hq are 5.0 km apart at 5m0s, and EMANE drops bursts that fill their slots beyond 2.7 km, by their propagation delay: want a slotOverhead of at least 18µs"
+	const refusal = "nodes veh and hq are 5.0 km apart at 5m, and EMANE drops bursts that fill their slots beyond 2.7 km, by their propagation delay: want a slotOverhead of at least 18µs"
 	const doubt = "EMANE drops bursts that fill their slots beyond 2.7 km"
 	aimed := v1alpha1.ScenarioStatistics{Duration: "19m", PlatformNumbers: "2", Positions: true, Pathloss: true, AntennaProfiles: "2", AntennaFileBytes: 100}
 	fading := v1alpha1.ScenarioStatistics{Duration: "19m", PlatformNumbers: "2", Positions: true, Pathloss: true, FadingSelections: true}
@@ -167,8 +167,8 @@ func TestOnlyWhatTheRunHasOfAScenarioDecidesOnSlots(t *testing.T) {
 		refused         string
 	}{
 		"a short run":    {"2m", "", ""},
-		"its long drain": {"2m", "3m", "are 5.0 km apart at 5m0s"},
-		"a live cluster": {"", "", "are 19.0 km apart at 19m0s"},
+		"its long drain": {"2m", "3m", "are 5.0 km apart at 5m"},
+		"a live cluster": {"", "", "are 19.0 km apart at 19m"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec.Duration, spec.Drain.Max = c.duration, c.drain

@@ -13,6 +13,7 @@ import (
 	"vignette.dev/vignette/internal/radio/tdma"
 	"vignette.dev/vignette/internal/runapi"
 	kinds "vignette.dev/vignette/internal/traffic/payload"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps/messaging"
 )
@@ -159,7 +160,7 @@ func leadWarnings(app v1alpha1.App, path *field.Path, runs time.Duration) field.
 	if lead.Std() == 0 || lead.Std() < runs {
 		return nil
 	}
-	return field.ErrorList{field.Invalid(path, lead, fmt.Sprintf("the app runs for %s at most: it publishes nothing", runs))}
+	return field.ErrorList{field.Invalid(path, lead, fmt.Sprintf("the app runs for %s at most: it publishes nothing", wording.Time(runs)))}
 }
 
 func leadOf(app v1alpha1.App, path *field.Path) (v1alpha1.Duration, *field.Path) {
@@ -203,9 +204,9 @@ func scenarioWarnings(spec *v1alpha1.ExperimentSpec, scenario *Scenario) field.E
 	message := ""
 	switch {
 	case has > runs && !scenario.Synthetic:
-		message = fmt.Sprintf("the scenario lasts until %s, and the experiment ends at %s: the rest of the scenario is not used", has, runs)
+		message = fmt.Sprintf("the scenario lasts until %s, and the experiment ends at %s: the rest of the scenario is not used", wording.Time(has), wording.Time(runs))
 	case has > 0 && has < runs:
-		message = fmt.Sprintf("the scenario ends at %s, and the experiment at %s: nothing moves in between", has, runs)
+		message = fmt.Sprintf("the scenario ends at %s, and the experiment at %s: nothing moves in between", wording.Time(has), wording.Time(runs))
 	default:
 		return nil
 	}

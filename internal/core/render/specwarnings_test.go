@@ -32,13 +32,13 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 		want     string
 	}{
 		"a lead within the run":        {"2m", nil, nil, ""},
-		"a lead as long as the run":    {"1m", nil, nil, tooLong + "1m0s at most: it publishes nothing"},
+		"a lead as long as the run":    {"1m", nil, nil, tooLong + "1m at most: it publishes nothing"},
 		"a lead beyond the stop":       {"10m", []v1alpha1.TimelineEntry{{At: "5m", Start: []string{"bft"}}, {At: "5m30s", Stop: []string{"bft"}}}, nil, tooLong + "30s at most"},
 		"a second start that is long":  {"10m", []v1alpha1.TimelineEntry{{At: "5m", Start: []string{"bft"}}, {At: "5m30s", Stop: []string{"bft"}}, {At: "6m", Start: []string{"bft"}}}, nil, ""},
 		"a run without an end":         {"", nil, nil, ""},
-		"a scenario that goes on":      {"2m", nil, &Scenario{Statistics: statistics}, "the scenario lasts until 2h0m0s, and the experiment ends at 2m0s"},
+		"a scenario that goes on":      {"2m", nil, &Scenario{Statistics: statistics}, "the scenario lasts until 2h, and the experiment ends at 2m"},
 		"a made up one that goes on":   {"2m", nil, &Scenario{Statistics: statistics, Synthetic: true}, ""},
-		"a scenario that ends":         {"3h", nil, &Scenario{Statistics: statistics, Synthetic: true}, "the scenario ends at 2h0m0s, and the experiment at 3h0m0s: nothing moves in between"},
+		"a scenario that ends":         {"3h", nil, &Scenario{Statistics: statistics, Synthetic: true}, "the scenario ends at 2h, and the experiment at 3h: nothing moves in between"},
 		"a scenario that stands still": {"3h", nil, &Scenario{Statistics: v1alpha1.ScenarioStatistics{Duration: "0s", PlatformNumbers: "1", Positions: true}}, ""},
 		"a scenario without positions": {"10m", nil, &Scenario{Name: "s", Statistics: withoutPositions},
 			"spec.apps[0].publisher.payload: Invalid value: \"geojson\": bft reports made-up positions from 1 of its nodes, such as a: scenario s has no positions"},
@@ -87,11 +87,11 @@ func TestWhatAScriptHasAfterTheStopHasAWarning(t *testing.T) {
 	const messages = "messages: [{at: 1m, from: a, to: b}, {at: 12m, from: b, to: a}, {at: 13m, from: b, to: a}]"
 	for name, c := range map[string]struct{ app, start, want string }{
 		"messages within the run":  {"script: {protocol: mqtt, to: broker, " + messages + "}", "0s", ""},
-		"messages after the stop":  {"script: {protocol: mqtt, to: broker, " + messages + "}", "2m", `spec.apps[1].script.messages: Invalid value: "13m0s": the app runs for 13m0s at most: 1 of 3 messages come after that, and are not sent`},
-		"messages of a service":    {"messaging: {transport: coap, " + messages + "}", "4m", "spec.apps[1].messaging.messages: Invalid value: \"13m0s\": the app runs for 11m0s at most: 2 of 3 messages"},
-		"a flow after the stop":    {`mgen: {script: "0.0 ON 1 UDP DST b/5000 PERIODIC [1 100]\n600.0 ON 2 UDP DST b/5000 PERIODIC [1 100]"}`, "5m", `spec.apps[1].mgen.script: Invalid value: "10m0s": the app runs for 10m0s at most: 1 of 2 flows`},
+		"messages after the stop":  {"script: {protocol: mqtt, to: broker, " + messages + "}", "2m", `spec.apps[1].script.messages: Invalid value: "13m": the app runs for 13m at most: 1 of 3 messages come after that, and are not sent`},
+		"messages of a service":    {"messaging: {transport: coap, " + messages + "}", "4m", "spec.apps[1].messaging.messages: Invalid value: \"13m\": the app runs for 11m at most: 2 of 3 messages"},
+		"a flow after the stop":    {`mgen: {script: "0.0 ON 1 UDP DST b/5000 PERIODIC [1 100]\n600.0 ON 2 UDP DST b/5000 PERIODIC [1 100]"}`, "5m", `spec.apps[1].mgen.script: Invalid value: "10m": the app runs for 10m at most: 1 of 2 flows`},
 		"a flow that is cut short": {`mgen: {script: "0.0 ON 1 UDP DST b/5000 PERIODIC [1 100]\n900.0 OFF 1"}`, "5m", ""},
-		"a pattern after its lead": {`publisher: {protocol: mqtt, to: broker, lead: 2m, pattern: {mgen: "540.0 ON 1 PERIODIC [1 100]"}}`, "5m", `spec.apps[1].publisher.pattern.mgen: Invalid value: "11m0s"`},
+		"a pattern after its lead": {`publisher: {protocol: mqtt, to: broker, lead: 2m, pattern: {mgen: "540.0 ON 1 PERIODIC [1 100]"}}`, "5m", `spec.apps[1].publisher.pattern.mgen: Invalid value: "11m"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := inputOf(t, "[{name: broker, mosquitto: {}}, {name: own, "+c.app+"}]", "[{name: a, networks: [lan], apps: [broker, own]}, {name: b, networks: [lan], apps: [own]}]")

@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -99,7 +100,7 @@ func (t references) checkProxy(app v1alpha1.App, node Node, path *field.Path) (e
 		}
 	}
 	if p.Deadline != "" && (p.Deadline.Std() <= 0 || p.Deadline.Std() > longestDeadline) {
-		errs = append(errs, field.Invalid(path.Child("deadline"), p.Deadline, fmt.Sprintf("must be above zero, and %s at most", longestDeadline)))
+		errs = append(errs, field.Invalid(path.Child("deadline"), p.Deadline, fmt.Sprintf("must be above zero, and %s at most", wording.Time(longestDeadline))))
 	}
 	return errs
 }

@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -114,7 +115,7 @@ func withDefaults(parameters v1alpha1.SyntheticMovement) (movement, error) {
 		return p, fmt.Errorf("synthetic movement: platforms is %d: want %d to %d of AnglovaLikeBattalion, such as %[3]d for all; %d are AnglovaLike",
 			p.platforms, companyPlatforms+1, BattalionPlatforms, companyPlatforms)
 	case p.duration <= 0 || p.duration > scenario.MaxDuration:
-		return p, fmt.Errorf("synthetic movement: duration is %v: must be above zero and at most %v", p.duration, scenario.MaxDuration)
+		return p, fmt.Errorf("synthetic movement: duration is %s: must be above zero and at most %s", wording.Time(p.duration), wording.Time(scenario.MaxDuration))
 	case !(p.spacing > 0 && p.spacing <= 100_000):
 		return p, fmt.Errorf("synthetic movement: spacing is %g m: must be above zero and at most 100 km", p.spacing)
 	}
@@ -141,8 +142,8 @@ const maxPositions = 90_000_000
 func (p movement) checkSize() error {
 	if positions := int64(p.platforms) * p.moments(); positions > maxPositions {
 		longest := time.Duration(maxPositions/p.platforms) * Step
-		return fmt.Errorf("synthetic movement: %d platforms for %v have %d positions: want at most %d, which is %v for so many platforms",
-			p.platforms, p.duration, positions, maxPositions, longest.Truncate(time.Hour))
+		return fmt.Errorf("synthetic movement: %d platforms for %s have %d positions: want at most %d, which is %s for so many platforms",
+			p.platforms, wording.Time(p.duration), positions, maxPositions, wording.Time(longest.Truncate(time.Hour)))
 	}
 	return nil
 }

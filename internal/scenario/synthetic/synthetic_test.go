@@ -143,7 +143,7 @@ func TestWhatIsNoMovementIsRefused(t *testing.T) {
 		"platforms": {v1alpha1.SyntheticMovement{Pattern: "Line", Platforms: 1}, "platforms is 1"},
 		"duration":  {v1alpha1.SyntheticMovement{Pattern: "Line", Duration: "0s"}, "duration is 0s"},
 		"a year of many": {v1alpha1.SyntheticMovement{Pattern: "RandomWaypoint", Platforms: 1000, Duration: "8760h"},
-			"1000 platforms for 8760h0m0s have 31536001000 positions: want at most 90000000, which is 25h0m0s for so many platforms"},
+			"1000 platforms for 8760h have 31536001000 positions: want at most 90000000, which is 25h for so many platforms"},
 		"a year of a company": {v1alpha1.SyntheticMovement{Pattern: AnglovaLike, Platforms: 24, Duration: "8760h"}, "want at most 90000000"},
 		"a regiment":          {v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion, Platforms: 244}, "platforms is 244: want 25 to 243 of AnglovaLikeBattalion, such as 243 for all"},
 		"a company alone":     {v1alpha1.SyntheticMovement{Pattern: AnglovaLikeBattalion}, "platforms is 24: want 25 to 243 of AnglovaLikeBattalion, such as 243 for all; 24 are AnglovaLike"},
