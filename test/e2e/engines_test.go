@@ -90,12 +90,12 @@ func isComplete(t *testing.T, run plannedRun, results runapi.Results) {
 }
 
 // sharesAgree wants the confidence intervals of the delivered shares to overlap, widened by what lateness may have changed.
-func sharesAgree(t *testing.T, native, byEMANE runapi.Results) {
+func sharesAgree(t *testing.T, one, other runapi.Results) {
 	t.Helper()
-	low, high := possibleShare(t, native)
-	lowEMANE, highEMANE := possibleShare(t, byEMANE)
-	if lowEMANE > high || low > highEMANE {
-		t.Errorf("delivered by the native engine: %.1f to %.1f %%; by EMANE: %.1f to %.1f %%; want them to overlap", low, high, lowEMANE, highEMANE)
+	low, high := possibleShare(t, one)
+	otherLow, otherHigh := possibleShare(t, other)
+	if otherLow > high || low > otherHigh {
+		t.Errorf("delivered in %s: %.1f to %.1f %%; in %s: %.1f to %.1f %%; want them to overlap", one.Experiment, low, high, other.Experiment, otherLow, otherHigh)
 	}
 }
 

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -32,4 +33,23 @@ func mosquittoImage(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return strings.Replace(server.Spec.Template.Spec.Containers[0].Image, "server", "mosquitto", 1)
+}
+
+// brief writes a run's figures and verdict for a test's log, without the moments at which the emulation was late.
+func brief(results runapi.Results) string {
+	type outcome struct {
+		Messages     runapi.Messages        `json:"messages"`
+		DelaySeconds *runapi.Quantiles      `json:"delaySeconds"`
+		Requests     *runapi.RequestResults `json:"requests,omitempty"`
+		Verdict      *runapi.Verdict        `json:"verdict"`
+	}
+	o := outcome{results.Messages, results.DelaySeconds, results.Requests, nil}
+	if v := results.Verdict; v != nil {
+		o.Verdict = &runapi.Verdict{KeptUp: v.KeptUp, Exceeded: v.Exceeded, Context: v.Context}
+	}
+	text, err := json.Marshal(o)
+	if err != nil {
+		return err.Error()
+	}
+	return results.Experiment + ": " + string(text)
 }

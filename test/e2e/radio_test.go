@@ -144,7 +144,7 @@ func TestVehicleOutOfReachLosesExactlyWhatIsSentMeanwhile(t *testing.T) {
 	mustCreate(t, e)
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 	results := resultsOf(t, done.UID)
-	t.Logf("%+v, delays %+v, verdict %+v", results.Messages, results.DelaySeconds, results.Verdict)
+	t.Log(brief(results))
 
 	var away int
 	for _, d := range deliveriesOf(t, done) {
@@ -262,7 +262,7 @@ func crossThreeHops(t *testing.T, start time.Duration, routing *v1alpha1.Routing
 	mustCreate(t, e)
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 	results := resultsOf(t, done.UID)
-	t.Logf("%+v, delays %+v, verdict %+v", results.Messages, results.DelaySeconds, results.Verdict)
+	t.Log(brief(results))
 	if results.Messages.Sent < 45 || results.Messages.Lost != 0 {
 		t.Errorf("%+v; want some 50 messages and none lost", results.Messages)
 	}

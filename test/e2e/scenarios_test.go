@@ -96,7 +96,7 @@ func TestTheShortFormOfE5LosesNothingToACut(t *testing.T) {
 func checkRequests(t *testing.T, results runapi.Results) {
 	t.Helper()
 	if r := results.Requests; results.Messages.Lost != 0 || r == nil || r.Triggered == 0 || r.Receipts != r.Triggered {
-		t.Errorf("%s: %+v, requests %+v; want every one delivered and answered", results.Experiment, results.Messages, r)
+		t.Errorf("%s; want every request delivered and answered", brief(results))
 	}
 }
 
@@ -211,7 +211,7 @@ func (run plannedRun) finish(t *testing.T, timeout time.Duration) runapi.Results
 	t.Helper()
 	done := waitFor(t, run.Experiment, timeout, v1alpha1.PhaseSucceeded)
 	results := resultsOf(t, done.UID)
-	t.Logf("%s: %+v, delays %+v, verdict %+v", run.Name, results.Messages, results.DelaySeconds, results.Verdict)
+	t.Log(brief(results))
 	m := results.Messages
 	if m.Sent == 0 || m.Expected == 0 {
 		t.Errorf("%s: %+v; want messages that are sent, and expected somewhere", run.Name, m)
