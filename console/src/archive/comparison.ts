@@ -31,7 +31,8 @@ export interface Difference {
   to: string;
   delay: { shiftSeconds: Estimate | null; cliffsDelta: Estimate | null; brunnerMunzel: TestResult | null } | null;
   loss: { percentagePoints: Estimate | null; welch: TestResult | null } | null;
-  withinLateness: string[];
+  /** withinLateness is absent in differences of requests. */
+  withinLateness?: string[];
 }
 
 export interface ComparedGroup {
@@ -39,6 +40,8 @@ export interface ComparedGroup {
   runs: (Compared & { uid: string })[];
   conditions: (Compared & { runs: number })[];
   differences: Difference[] | null;
+  /** requestDifferences are of response times, and of requests without a receipt; absent without requests, and in comparisons of older servers. */
+  requestDifferences?: Difference[];
 }
 
 export interface ComparedRun {
@@ -53,6 +56,13 @@ export interface ComparedRun {
   keptUp: boolean | null;
   complete: boolean;
   warnings: number;
+}
+
+export interface ComparedNetwork {
+  name: string;
+  runs: { label: string; bytesPerSecond: number | null }[];
+  /** conditions have the means of their runs; absent in comparisons of older servers. */
+  conditions?: { label: string; bytesPerSecond: number | null; confidence: { bytesPerSecond: Interval | null } }[];
 }
 
 export interface Remark {
@@ -101,8 +111,8 @@ export interface Comparison {
   runs: ComparedRun[];
   conditions: { label: string; runs: string[]; unit: "run" | "block" }[];
   groups: ComparedGroup[];
-  axes: { axis: string; groups: { name: string; conditions: Compared[]; differences: Difference[] | null }[] }[] | null;
-  networks: { name: string; runs: { label: string; bytesPerSecond: number | null }[] }[] | null;
+  axes: { axis: string; groups: { name: string; conditions: Compared[]; differences: Difference[] | null; requestDifferences?: Difference[] }[] }[] | null;
+  networks: ComparedNetwork[] | null;
   /** messageSizes on the wire; null without captures of messages, and absent in comparisons of older servers. */
   messageSizes?: { protocol: string; runs: { label: string; medianBytes: number | null }[] }[] | null;
   /** picture by group of the nodes that report their positions; null without any, and absent in comparisons of older servers. */

@@ -78,10 +78,70 @@ test("what networks carried stands side by side", async () => {
   answer({ "/compare": comparison, "/runs": summaries });
   openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
   expect(cellsOf(await screen.findByRole("table", { name: "Data volume by network" }))).toEqual([
-    ["Run", "link"],
+    ["Run or condition", "link"],
     [one.label, "434 B/s"],
     [two.label, "984 B/s"],
   ]);
+});
+
+test("what networks carried is of repeats together, or of each run", async () => {
+  const means = [{ label: "both", bytesPerSecond: 708.8, confidence: { bytesPerSecond: { low: 0, high: 4199 } } }];
+  const networks = (comparison.networks ?? []).map((network) => ({ ...network, conditions: means }));
+  const repeats = { ...comparison, conditions: [{ label: "both", runs: [one.uid, two.uid], unit: "run" }], networks };
+  answer({ "/compare": repeats, "/runs": summaries });
+  const router = openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  const volumes = async () => cellsOf(await screen.findByRole("table", { name: "Data volume by network" })).slice(1);
+  expect(await volumes()).toEqual([["both (2)", "709 B/s [0 B/s, 4.20 kB/s]"]]);
+  await router.navigate({ to: `/compare?of=runs&run=e5/${one.uid}&run=e5/${two.uid}` });
+  await waitFor(async () => {
+    expect(await volumes()).toEqual([
+      [one.label, "434 B/s"],
+      [two.label, "984 B/s"],
+    ]);
+  });
+});
+
+test("repeats of a server that gives no volume of conditions have those of runs", async () => {
+  answer({ "/compare": { ...comparison, conditions: [{ label: "both", runs: [one.uid, two.uid], unit: "run" }] }, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  expect(cellsOf(await screen.findByRole("table", { name: "Data volume by network" }))).toHaveLength(3);
+});
+
+const [radio] = comparison.groups as [Comparison["groups"][number]];
+const answered = {
+  from: one.label,
+  to: two.label,
+  delay: { shiftSeconds: { estimate: 4.513, low: 3.2, high: 4.8 }, cliffsDelta: { estimate: 1, low: 0.44, high: 1 }, brunnerMunzel: { p: 0.0167, pHolm: 0.0167 } },
+  loss: { percentagePoints: { estimate: 40, low: -3.4, high: 83.4 }, welch: { p: 0.07, pHolm: 0.07 } },
+};
+
+test("differences of requests follow those of deliveries, in groups and in axes", async () => {
+  const group = { ...radio, requestDifferences: [answered] };
+  answer({ "/compare": { ...comparison, groups: [group], axes: [{ axis: "way", groups: [group] }] }, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  for (const of of ["radio", "way of radio"]) {
+    const table = await screen.findByRole("table", { name: `Differences of requests of group ${of}` });
+    expect(cellsOf(table)).toEqual([
+      ["From → to", "Shift of response times", "Cliff's delta", "p (Holm)", "Difference without a receipt", "p without a receipt (Holm)", "In words"],
+      [`${one.label} → ${two.label}`, "+4.51 s [+3.20 s, +4.80 s]", "1.00 [0.44, 1.00]", "0.017", "+40.00 points [-3.40 points, +83.40 points]", "0.070", `A response time of ${two.label} is longer than one of ${one.label} in 100 % of pairs, ties counting half.`],
+    ]);
+    expect(screen.getByRole("table", { name: `Differences of group ${of}` }).compareDocumentPosition(table) & Node.DOCUMENT_POSITION_FOLLOWING).toBeTruthy();
+    expect(screen.getByRole("heading", { name: `Effect on response times of group ${of}` })).toBeTruthy();
+  }
+});
+
+test("conditions without any receipt have no plot of response times", async () => {
+  answer({ "/compare": { ...comparison, groups: [{ ...radio, requestDifferences: [{ ...answered, delay: null }] }] }, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  expect((await screen.findByRole("table", { name: "Differences of requests of group radio" })).textContent).toContain("Response times cannot be compared.");
+  expect(screen.queryByRole("heading", { name: /^Effect on response times/ })).toBeNull();
+});
+
+test("runs without requests have no differences of them", async () => {
+  answer({ "/compare": comparison, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  await screen.findByRole("table", { name: "Differences of group radio" });
+  expect(screen.queryByRole("table", { name: /^Differences of requests/ })).toBeNull();
 });
 
 test("sizes of messages and medians of the picture stand side by side", async () => {

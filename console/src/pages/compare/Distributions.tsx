@@ -9,16 +9,16 @@ import { BoxFigure } from "../../components/plots/BoxFigure";
 import { PlotFigure, type PlotLibrary } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
-import { chosenEffects, differenceColumns, differenceRows, drawEffects, effectsOf, mostEffects } from "./differences";
-import { labelsOf } from "./labels";
+import { chosenEffects, differenceColumns, differenceRows, drawEffects, effectsOf, mostEffects, requestDifferenceColumns, type Times } from "./differences";
+import { hasRepeats, labelsOf, shownOf, type Shown } from "./labels";
 import { boxReferences, referenceText, referencesOf } from "./references";
 
 /** Distributions shows delays and losses of the runs, and by how much they differ. */
 export function Distributions({ comparison }: { comparison: Comparison }) {
   const [choice, choose] = useChoices();
   const group = comparison.groups.find(({ name }) => name === choice("group")) ?? comparison.groups[0];
-  const repeats = comparison.conditions.length < comparison.runs.length;
-  const of = choice("of") === "runs" || !repeats ? "runs" : "conditions";
+  const repeats = hasRepeats(comparison);
+  const of = shownOf(comparison, choice("of"));
   if (!group) return <Text>These runs have no group of deliveries in common.</Text>;
   return (
     <Stack>
@@ -48,13 +48,13 @@ export function Distributions({ comparison }: { comparison: Comparison }) {
         )}
       </Group>
       <Side comparison={comparison} group={group} of={of} />
-      <Effects group={group.name} differences={group.differences ?? []} />
+      <BothEffects group={group.name} of={group} />
       {comparison.axes?.map(({ axis, groups }) => (
         <section key={axis}>
           <Title order={2} size="h3">
             Levels of {axis}
           </Title>
-          <Effects group={`${axis} of ${group.name}`} differences={groups.find(({ name }) => name === group.name)?.differences ?? []} />
+          <BothEffects group={`${axis} of ${group.name}`} of={groups.find(({ name }) => name === group.name)} />
         </section>
       ))}
     </Stack>
@@ -71,7 +71,7 @@ interface SideRow extends Compared {
   references: ReferenceFigure[];
 }
 
-function sideRows(comparison: Comparison, group: ComparedGroup, of: "runs" | "conditions"): SideRow[] {
+function sideRows(comparison: Comparison, group: ComparedGroup, of: Shown): SideRow[] {
   const figures = comparison.reference?.figures ?? [];
   if (of === "conditions")
     return group.conditions.map((condition) => ({ ...condition, key: condition.label, name: `${condition.label} (${condition.runs})`, references: referencesOf(figures, group.name, [condition.label]) }));
@@ -104,7 +104,7 @@ function KeptUp({ row }: { row: SideRow }) {
   );
 }
 
-function Side({ comparison, group, of }: { comparison: Comparison; group: ComparedGroup; of: "runs" | "conditions" }) {
+function Side({ comparison, group, of }: { comparison: Comparison; group: ComparedGroup; of: Shown }) {
   const rows = useMemo(() => sideRows(comparison, group, of), [comparison, group, of]);
   const boxes = useMemo(() => boxesOf(rows.map(({ name, delaySeconds, references }) => ({ name, quantiles: delaySeconds, references: boxReferences(references) }))), [rows]);
   const responses = useMemo(() => boxesOf(rows.map(({ name, requests }) => ({ name, quantiles: requests?.responseSeconds }))), [rows]);
@@ -120,18 +120,38 @@ function Side({ comparison, group, of }: { comparison: Comparison; group: Compar
   );
 }
 
-function Effects({ group, differences }: { group: string; differences: readonly Difference[] }) {
-  const rows = useMemo(() => differenceRows(differences), [differences]);
+function BothEffects({ group, of }: { group: string; of: Pick<ComparedGroup, "differences" | "requestDifferences"> | undefined }) {
+  return (
+    <>
+      <Effects group={group} time="delay" differences={of?.differences ?? none} />
+      <Effects group={group} time="response time" differences={of?.requestDifferences ?? none} />
+    </>
+  );
+}
+
+// The same list each time, as rows are made again of another.
+const none: readonly Difference[] = [];
+
+const effectsOn = {
+  delay: { file: "comparison-effects", label: "Differences of group", columns: differenceColumns },
+  "response time": { file: "comparison-request-effects", label: "Differences of requests of group", columns: requestDifferenceColumns },
+};
+
+function Effects({ group, time, differences }: { group: string; time: Times; differences: readonly Difference[] }) {
+  const rows = useMemo(() => differenceRows(differences, time), [differences, time]);
   const effects = useMemo(() => effectsOf(differences), [differences]);
-  const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawEffects(plot, chosenEffects(effects), width, inks), [effects]);
+  const draw = useCallback((plot: PlotLibrary, width: number, inks: Inks) => drawEffects(plot, chosenEffects(effects), width, inks, time), [effects, time]);
+  const { file, label, columns } = effectsOn[time];
   if (differences.length === 0) return null;
   return (
     <>
-      <PlotFigure title={`Effect on delays of group ${group}`} file="comparison-effects" draw={draw} columns={differenceColumns} rows={rows}>
-        Dots: Cliff&apos;s delta. Lines: its 95 % interval. 1: always longer. 0: neither tends to be.
-        {effects.length > mostEffects && ` The ${mostEffects} greatest of ${effects.length} are drawn; the table has all.`}
-      </PlotFigure>
-      <VirtualTable label={`Differences of group ${group}`} columns={differenceColumns} rows={rows} keyOf={(row) => String(row.pair)} />
+      {effects.length > 0 && (
+        <PlotFigure title={`Effect on ${time}s of group ${group}`} file={file} draw={draw} columns={columns} rows={rows}>
+          Dots: Cliff&apos;s delta. Lines: its 95 % interval. 1: always longer. 0: neither tends to be.
+          {effects.length > mostEffects && ` The ${mostEffects} greatest of ${effects.length} are drawn; the table has all.`}
+        </PlotFigure>
+      )}
+      <VirtualTable label={`${label} ${group}`} columns={columns} rows={rows} keyOf={(row) => String(row.pair)} />
     </>
   );
 }

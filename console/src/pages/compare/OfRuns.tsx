@@ -1,10 +1,12 @@
 import { Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import type { Comparison } from "../../archive/comparison";
+import { useChoices } from "../../components/address";
 import { VirtualTable } from "../../components/VirtualTable";
+import { shownOf } from "./labels";
 import { pictureColumns, pictureRows, sizeColumns, sizeRows, volumeColumns, volumeRows } from "./ofRuns";
 
-/** OfRuns shows what runs have that conditions have not: volumes of networks, sizes of messages, and the picture. */
+/** OfRuns shows volumes of networks, and what runs have that conditions have not: sizes of messages, and the picture. */
 export function OfRuns({ comparison }: { comparison: Comparison }) {
   return (
     <>
@@ -16,7 +18,9 @@ export function OfRuns({ comparison }: { comparison: Comparison }) {
 }
 
 function Volumes({ comparison }: { comparison: Comparison }) {
-  const rows = useMemo(() => volumeRows(comparison), [comparison]);
+  const [choice] = useChoices();
+  const of = shownOf(comparison, choice("of"));
+  const rows = useMemo(() => volumeRows(comparison, of), [comparison, of]);
   const columns = useMemo(() => volumeColumns(comparison), [comparison]);
   if (rows.length === 0) return null;
   return (
@@ -24,8 +28,8 @@ function Volumes({ comparison }: { comparison: Comparison }) {
       <Title order={2} size="h3">
         Data volume by network
       </Title>
-      <Text size="sm">Ethernet bytes that nodes sent, each once, from the first start of a publisher to the end of the drain.</Text>
-      <VirtualTable label="Data volume by network" columns={columns} rows={rows} keyOf={({ run }) => run} />
+      <Text size="sm">Ethernet bytes that nodes sent, each once, from the first start of a publisher to the end of the drain. Of repeats: the mean of the runs, with its 95 % interval.</Text>
+      <VirtualTable label="Data volume by network" columns={columns} rows={rows} keyOf={({ name }) => name} />
     </section>
   );
 }

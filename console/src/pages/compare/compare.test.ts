@@ -41,6 +41,16 @@ test("differences are the server's figures, and delta is said in words", () => {
   expect(inWords({ from: "a", to: "b", delay: null, loss: null, withinLateness: [] })).toBe("Delays cannot be compared.");
 });
 
+test("differences of requests are said of response times", () => {
+  const effect = (estimate: number) => ({ shiftSeconds: null, cliffsDelta: { estimate, low: null, high: null }, brunnerMunzel: null });
+  const differences = [0.5, 0].map((delta) => ({ from: "a", to: "b", delay: effect(delta), loss: null }));
+  expect(differenceRows([...differences, { from: "a", to: "b", delay: null, loss: null }], "response time").map(({ words, lateness }) => [words, lateness])).toEqual([
+    ["A response time of b is longer than one of a in 75 % of pairs, ties counting half.", ""],
+    ["Neither a nor b tends to have longer response times.", ""],
+    ["Response times cannot be compared.", ""],
+  ]);
+});
+
 test("differences are sorted by their numbers, not by what is written", () => {
   const shifted = (to: string, estimate: number, tooFew: boolean) => ({ from: "a", to, delay: { shiftSeconds: { estimate, low: null, high: null }, cliffsDelta: null, brunnerMunzel: { p: 0.5, pHolm: 0.5, tooFew } }, loss: null, withinLateness: [] });
   const rows = differenceRows([shifted("b", 1.2, false), shifted("c", -2, true), shifted("d", 0.4, false)]);

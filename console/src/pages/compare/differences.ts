@@ -23,20 +23,23 @@ export function points(value: number): string {
   return `${value > 0 ? "+" : ""}${value.toFixed(2)} points`;
 }
 
-/** inWords says what delta means: how often a delay of the second is longer than one of the first. */
-export function inWords({ from, to, delay }: Difference): string {
+/** Times of which differences are. */
+export type Times = "delay" | "response time";
+
+/** inWords says what delta means: how often a time of the second is longer than one of the first. */
+export function inWords({ from, to, delay }: Difference, time: Times = "delay"): string {
   const delta = delay?.cliffsDelta?.estimate;
-  if (delta === undefined) return "Delays cannot be compared.";
-  if (delta === 0) return `Neither ${from} nor ${to} tends to have longer delays.`;
+  if (delta === undefined) return `${time === "delay" ? "Delays" : "Response times"} cannot be compared.`;
+  if (delta === 0) return `Neither ${from} nor ${to} tends to have longer ${time}s.`;
   const share = Math.round(50 * (1 + Math.abs(delta)));
   const [longer, shorter] = delta > 0 ? [to, from] : [from, to];
-  return `A delay of ${longer} is longer than one of ${shorter} in ${share} % of pairs, ties counting half.`;
+  return `A ${time} of ${longer} is longer than one of ${shorter} in ${share} % of pairs, ties counting half.`;
 }
 
 /** differenceRows are texts, and beside them the numbers by which they are sorted. */
-export function differenceRows(differences: readonly Difference[]): TextRow[] {
+export function differenceRows(differences: readonly Difference[], time: Times = "delay"): TextRow[] {
   return differences.map((difference) => {
-    const { from, to, delay, loss, withinLateness } = difference;
+    const { from, to, delay, loss, withinLateness = [] } = difference;
     const [test, lossTest] = [delay?.brunnerMunzel, loss?.welch];
     return {
       pair: `${from} → ${to}`,
@@ -46,7 +49,7 @@ export function differenceRows(differences: readonly Difference[]): TextRow[] {
       loss: estimateText(loss?.percentagePoints, points),
       lossP: probability(lossTest?.pHolm, lossTest?.tooFew),
       lateness: withinLateness.join(", "),
-      words: inWords(difference),
+      words: inWords(difference, time),
       shiftNumber: delay?.shiftSeconds?.estimate,
       deltaNumber: delay?.cliffsDelta?.estimate,
       pNumber: test?.tooFew ? undefined : test?.pHolm,
@@ -64,6 +67,16 @@ export const differenceColumns: Column<TextRow>[] = [
   figureColumn("loss", "Difference of losses"),
   figureColumn("lossP", "p of loss (Holm)"),
   { id: "lateness", head: "Within lateness", value: (row) => row.lateness },
+  { id: "words", head: "In words", value: (row) => row.words },
+];
+
+export const requestDifferenceColumns: Column<TextRow>[] = [
+  { id: "pair", head: "From → to", value: (row) => row.pair },
+  figureColumn("shift", "Shift of response times"),
+  figureColumn("delta", "Cliff's delta"),
+  figureColumn("p", "p (Holm)"),
+  figureColumn("loss", "Difference without a receipt"),
+  figureColumn("lossP", "p without a receipt (Holm)"),
   { id: "words", head: "In words", value: (row) => row.words },
 ];
 
@@ -87,14 +100,14 @@ export function chosenEffects(effects: readonly Effect[]): Effect[] {
   return greatest(effects, mostEffects, ({ estimate }) => Math.abs(estimate));
 }
 
-export function drawEffects(plot: PlotLibrary, effects: Effect[], width: number, inks: Inks): Element {
+export function drawEffects(plot: PlotLibrary, effects: Effect[], width: number, inks: Inks, time: Times): Element {
   const names = effects.map(({ pair }) => pair);
   const margin = leftMargin(names, width);
   return plot.plot({
     width,
     height: 70 + 26 * effects.length,
     marginLeft: margin,
-    x: { domain: [-1, 1], label: "Cliff's delta: shorter ← → longer delays", grid: true },
+    x: { domain: [-1, 1], label: `Cliff's delta: shorter ← → longer ${time}s`, grid: true },
     y: { label: null, domain: names, tickFormat: (name: string) => shortened(name, margin) },
     marks: [
       plot.ruleX([0]),

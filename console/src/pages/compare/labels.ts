@@ -7,3 +7,15 @@ export function labelsOf({ runs }: Comparison): string[] {
   const named = runs.map(({ label, experiment }) => (times.get(label) === 1 ? label : `${label} (${experiment})`));
   return named.map((name, i) => (named.indexOf(name) === named.lastIndexOf(name) ? name : `${name} ${runs[i]?.uid.slice(0, 8) ?? ""}`));
 }
+
+/** Shown are the rows of tables: each run, or repeats together. */
+export type Shown = "runs" | "conditions";
+
+export function hasRepeats({ conditions, runs }: Comparison): boolean {
+  return conditions.length < runs.length;
+}
+
+/** shownOf a comparison are its conditions, unless runs are chosen or each is a condition. */
+export function shownOf(comparison: Comparison, chosen: string | undefined): Shown {
+  return chosen === "runs" || !hasRepeats(comparison) ? "runs" : "conditions";
+}

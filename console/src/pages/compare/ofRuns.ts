@@ -1,7 +1,8 @@
-import type { Comparison } from "../../archive/comparison";
+import type { ComparedNetwork, Comparison, Estimate } from "../../archive/comparison";
 import { bytesPerSecond, count, duration, metres, nothing } from "../../components/figures";
 import type { Column } from "../../components/VirtualTable";
-import { labelsOf } from "./labels";
+import { estimateText } from "./differences";
+import { labelsOf, type Shown } from "./labels";
 
 /** SizeRow has the median size of a run's messages on the wire, in bytes by protocol. */
 export interface SizeRow {
@@ -25,21 +26,32 @@ function sizeText(bytes: number | null | undefined): string {
   return bytes === null || bytes === undefined ? nothing : `${count(bytes)} B`;
 }
 
-/** VolumeRow has what a run's networks carried, in bytes a second by network. */
+/** VolumeRow has what the networks of a run or condition carried, in bytes a second by network. */
 export interface VolumeRow {
-  run: string;
-  volumes: Record<string, number | null>;
+  name: string;
+  volumes: Record<string, Estimate | null>;
 }
 
-export function volumeRows(comparison: Comparison): VolumeRow[] {
+/** volumeRows are of runs, or of conditions where the server gives them. */
+export function volumeRows(comparison: Comparison, of: Shown): VolumeRow[] {
   const networks = comparison.networks ?? [];
   if (networks.length === 0) return [];
-  return labelsOf(comparison).map((run, i) => ({ run, volumes: Object.fromEntries(networks.map(({ name, runs }) => [name, runs[i]?.bytesPerSecond ?? null])) }));
+  const row = (name: string, volume: (network: ComparedNetwork) => VolumeCell | undefined): VolumeRow => ({ name, volumes: Object.fromEntries(networks.map((network) => [network.name, estimateOf(volume(network))])) });
+  if (of === "conditions" && networks.every(({ conditions }) => conditions)) return comparison.conditions.map(({ label, runs }, i) => row(`${label} (${runs.length})`, ({ conditions }) => conditions?.[i]));
+  return labelsOf(comparison).map((name, i) => row(name, ({ runs }) => runs[i]));
+}
+
+type VolumeCell = ComparedNetwork["runs"][number] & Partial<NonNullable<ComparedNetwork["conditions"]>[number]>;
+
+function estimateOf(cell: VolumeCell | undefined): Estimate | null {
+  if (cell?.bytesPerSecond == null) return null;
+  const interval = cell.confidence?.bytesPerSecond;
+  return { estimate: cell.bytesPerSecond, low: interval?.low ?? null, high: interval?.high ?? null };
 }
 
 export function volumeColumns(comparison: Comparison): Column<VolumeRow>[] {
-  const ofNetwork = (comparison.networks ?? []).map(({ name }): Column<VolumeRow> => ({ id: `volume-${name}`, head: name, numeric: true, value: ({ volumes }) => volumes[name], show: ({ volumes }) => bytesPerSecond(volumes[name]) }));
-  return [{ id: "run", head: "Run", value: ({ run }) => run }, ...ofNetwork];
+  const ofNetwork = (comparison.networks ?? []).map(({ name }): Column<VolumeRow> => ({ id: `volume-${name}`, head: name, numeric: true, value: ({ volumes }) => volumes[name]?.estimate, show: ({ volumes }) => estimateText(volumes[name], bytesPerSecond) }));
+  return [{ id: "name", head: "Run or condition", value: ({ name }) => name }, ...ofNetwork];
 }
 
 /** PictureRow has a run's medians of the picture of a group of nodes. */
