@@ -636,6 +636,55 @@ def test_results_that_are_not_what_they_should_be_are_refused(two, name, content
         compare(two)
 
 
+ASKED = {"triggered": 9, "sent": 9, "receipts": 9, "outstanding": 0, "retransmissions": None, "failed": None, "receiptPercent": 100}
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "says"),
+    [
+        (["groups"], {}, "groups is {}: want a list"),
+        (["groups", 0], "all", 'groups[0] is "all": want an object'),
+        (["groups", 1, "name"], None, "groups[1].name is null: want a text"),
+        (["groups", 0, "messages", "sent"], -1, "groups[0].messages.sent is -1: want a whole number, 0 or more"),
+        (["groups", 0, "delaySeconds", "median"], float("nan"), "groups[0].delaySeconds.median is NaN: want a number"),
+        (["publishers", 0, "messages"], "x" * 99, f'publishers[0].messages is "{"x" * 39}…: want an object'),
+        (["verdict", "keptUp"], "yes", 'verdict.keptUp is "yes": want true or false'),
+        (["gaps"], [{"what": "verdict"}], "gaps[0].reason is missing: want a text"),
+        (["groups", 0, "messages", "offered"], 59, "groups[0].messages.offered is 59: want what is expected, 60, or more"),
+        (["groups", 0, "requests"], ASKED | {"failed": {"x": ""}}, 'groups[0].requests.failed."x" is "": want a whole number, 0 or more'),
+        (["groups", 0, "requests"], ASKED | {"responseSeconds": {}}, "groups[0].requests.responseSeconds.min is missing: want a number"),
+        (["networks"], [{"name": "wan", "bytesPerSecond": True}], "networks[0].bytesPerSecond is true: want a number"),
+    ],
+)
+def test_a_field_of_results_that_is_not_what_it_should_be_is_named(two, place, value, says):
+    write_results(two[0])
+    path = two[0] / "results" / "results.json"
+    results = json.loads(path.read_text())
+    *way, last = place
+    entry = results
+    for step in way:
+        entry = entry[step]
+    entry[last] = value
+    path.write_text(json.dumps(results))
+    with pytest.raises(RunError, match=re.escape(f"{path}: {says}: run `vignette_analysis analyse --directory {two[0]}` again")):
+        compare(two)
+
+
+def test_results_of_version_1_have_the_form_of_theirs(two):
+    write_results(two[0])
+    path = two[0] / "results" / "results.json"
+    results = json.loads(path.read_text()) | {"schemaVersion": 1}
+    for entry in [results, *results["groups"], *results["publishers"]]:
+        del entry["messages"]["offered"], entry["messages"]["triggered"]
+        entry["delaySeconds"] = entry["delaySeconds"] and {"median": entry["delaySeconds"]["median"]}
+    path.write_text(json.dumps(results))
+    assert [row["messages"]["offered"] for row in compare(two).results["groups"][0]["runs"]] == [60, 60]
+    del results["messages"]["expected"]
+    path.write_text(json.dumps(results))
+    with pytest.raises(RunError, match=re.escape("results.json: messages.expected is missing: want a whole number, 0 or more")):
+        compare(two)
+
+
 def test_every_form_is_written_and_the_same_every_time(two, tmp_path):
     first, second = compare(two).write(tmp_path / "a"), compare(two).write(tmp_path / "b")
     assert [p.name for p in first] == [f"comparison.{e}" for e in ("txt", "json", "csv", "tex", "html")]

@@ -16,6 +16,7 @@ from ..figures.analysis import READ_VERSIONS, SCHEMA_VERSION, Analysis, analyse
 from ..figures.deliveries import KINDS, RESERVED, publishers_by_group
 from ..figures.stored import upgraded, with_radio
 from ..figures.verdict import off_by
+from . import form
 
 # Most deliveries of a run: at about 100 bytes each they take 2 GB of memory.
 MAX_DELIVERIES = 20_000_000
@@ -141,6 +142,10 @@ def load(source: str | Path | Analysis) -> Loaded:
     version = figures.get("schemaVersion") if isinstance(figures, dict) else None
     if version not in READ_VERSIONS:
         raise RunError(f"{results}: schemaVersion is {version!r}; this program reads up to {SCHEMA_VERSION}")
+    try:
+        form.check(figures)
+    except form.FormError as error:
+        raise RunError(f"{results}: {error}: run `vignette_analysis analyse --directory {folder}` again") from error
     requests = _read(folder / "results" / "requests.parquet", run, _OF_REQUESTS) if figures.get("requests") else None
     return _loaded(run, upgraded(figures), _read(folder / "results" / "deliveries.parquet", run, _COLUMNS), requests)
 
