@@ -8,6 +8,7 @@ const root = createRootRoute({ component: Shell, errorComponent: ErrorPage, notF
 // A page is loaded when it is opened for the first time.
 const pages = [
   createRoute({ getParentRoute: () => root, path: "/", component: lazyRouteComponent(() => import("./pages/home/Home"), "Home") }),
+  createRoute({ getParentRoute: () => root, path: "/runs", component: lazyRouteComponent(() => import("./pages/runs/Runs"), "Runs") }),
   createRoute({ getParentRoute: () => root, path: "/ns/$namespace/experiments/$name", component: lazyRouteComponent(() => import("./pages/experiment/Experiment"), "Experiment") }),
   createRoute({ getParentRoute: () => root, path: "/ns/$namespace/runs/$uid", component: lazyRouteComponent(() => import("./pages/results/Results"), "Results") }),
   createRoute({ getParentRoute: () => root, path: "/ns/$namespace/campaigns/$name", component: lazyRouteComponent(() => import("./pages/campaign/Campaign"), "Campaign") }),

@@ -28,7 +28,7 @@ var consolePages = map[string]string{
 	"results":          "Run UID",
 	"run":              "New experiment",
 	"runs delete":      "",
-	"runs list":        "",
+	"runs list":        "Archived runs",
 	"scenario inspect": "Scenario editor",
 	"scenario push":    "",
 	"set":              "Map of an experiment",

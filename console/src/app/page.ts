@@ -3,6 +3,7 @@ import { useEffect, useRef } from "react";
 /** sections of the console, by the paths of their pages. */
 export const sections = [
   { to: "/", label: "Experiments" },
+  { to: "/runs", label: "Archived runs" },
   { to: "/new", label: "New experiment" },
   { to: "/compare", label: "Compare runs" },
   { to: "/scenarios/edit", label: "Scenario editor" },

@@ -1,10 +1,11 @@
 import { useLocalStorage } from "@mantine/hooks";
 import { useMemo } from "react";
+import type { Access } from "../kubernetes/client";
 import { useRight } from "../kubernetes/hooks";
 import { useSession } from "./session";
 import { namespacesKey } from "./tab";
 
-/** Scope is the namespaces whose experiments a user sees. */
+/** Scope is the namespaces whose experiments, or archived runs, a user sees. */
 export interface Scope {
   /** namespaces to read: undefined for all. */
   namespaces: readonly string[] | undefined;
@@ -39,11 +40,16 @@ function useRemembered() {
   return { remembered: (user !== undefined && all[user]) || nobody, change };
 }
 
-/** useScope returns all namespaces for whoever may list experiments everywhere, else those that he named. */
-export function useScope(asked?: string): Scope {
+const toListExperiments: Access = { verb: "list", group: "vignette.dev", resource: "experiments" };
+
+/** toReadArchives is the right to read archived runs. */
+export const toReadArchives: Access = { verb: "get", group: "results.vignette.dev", resource: "archives", subresource: "proxy" };
+
+/** useScope returns all namespaces for whoever has a right everywhere, that to list experiments, else those that he named. */
+export function useScope(asked?: string, right = toListExperiments): Scope {
   const { data: session } = useSession();
-  const { allowed: all, error } = useRight({ verb: "list", group: "vignette.dev", resource: "experiments" });
-  const { allowed: first } = useRight({ verb: "list", group: "vignette.dev", resource: "experiments", namespace: session?.namespace ?? "default" });
+  const { allowed: all, error } = useRight(right);
+  const { allowed: first } = useRight({ ...right, namespace: session?.namespace ?? "default" });
   const { remembered, change } = useRemembered();
   // A kubeconfig's namespace is the user's own; that of a team's console is everybody's.
   const own = session?.mode === "team" && !first ? undefined : session?.namespace;

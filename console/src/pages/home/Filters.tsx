@@ -1,16 +1,18 @@
 import { Checkbox, Group, Select, Text, TextInput } from "@mantine/core";
 import { useMemo } from "react";
-import type { Entry, Filter } from "./entries";
+import type { Filter, Filtered } from "./entries";
 
 interface FiltersProps {
-  entries: readonly Entry[];
+  entries: readonly Filtered[];
   shown: number;
   filter: Filter;
   onChange: (filter: Filter) => void;
+  /** placeholder says of what the text is a part. */
+  placeholder?: string;
 }
 
-/** Filters choose among the entries; the address has them. */
-export function Filters({ entries, shown, filter, onChange }: FiltersProps) {
+/** Filters choose among entries; the address has them. */
+export function Filters({ entries, shown, filter, onChange, placeholder = "Name, phase, message" }: FiltersProps) {
   const namespaces = useMemo(() => choicesOf(entries.map((entry) => entry.namespace), filter.namespace), [entries, filter.namespace]);
   const phases = useMemo(() => choicesOf(entries.map((entry) => entry.phase), filter.phase), [entries, filter.phase]);
   const hasRuns = useMemo(() => entries.some((entry) => entry.campaign), [entries]);
@@ -18,7 +20,7 @@ export function Filters({ entries, shown, filter, onChange }: FiltersProps) {
     <Group gap="sm" align="end">
       <TextInput
         label="Text"
-        placeholder="Name, phase, message"
+        placeholder={placeholder}
         value={filter.words}
         onChange={(event) => {
           onChange({ ...filter, words: event.currentTarget.value });

@@ -3,11 +3,11 @@ import { useState } from "react";
 import { isNamespace, type Scope } from "../../app/scope";
 
 /** NamespacesField takes the namespaces of a user who may not list those of the cluster. */
-export function NamespacesField({ scope }: { scope: Scope }) {
+export function NamespacesField({ scope, title = "You may not list the experiments of all namespaces" }: { scope: Scope; title?: string }) {
   const namespaces = [...(scope.namespaces ?? [])];
   const [refused, setRefused] = useState<string>();
   return (
-    <Alert color="blue" variant="outline" title="You may not list the experiments of all namespaces">
+    <Alert color="blue" variant="outline" title={title}>
       <TagsInput
         label="Namespaces to show"
         description="This browser remembers them."

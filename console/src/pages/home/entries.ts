@@ -123,16 +123,21 @@ export function entryOfCampaign(c: Campaign): Entry {
   };
 }
 
+/** Filtered is what a filter looks at, besides texts. */
+export type Filtered = Pick<Entry, "namespace" | "phase" | "campaign">;
+
+/** passes reports whether a filter leaves an entry with that text. */
+export function passes(entry: Filtered, text: string, filter: Filter): boolean {
+  if (filter.namespace && entry.namespace !== filter.namespace) return false;
+  if (filter.phase && entry.phase !== filter.phase) return false;
+  if (!filter.runs && entry.campaign) return false;
+  const within = text.toLowerCase();
+  return filter.words.toLowerCase().split(/\s+/).every((word) => within.includes(word));
+}
+
 /** arrange the entries that a filter leaves: campaigns first, then who comes first in the queue, or who came last. */
 export function arrange(entries: readonly Entry[], filter: Filter): Entry[] {
-  const words = filter.words.toLowerCase().split(/\s+/).filter(Boolean);
-  const shown = entries.filter((entry) => {
-    if (filter.namespace && entry.namespace !== filter.namespace) return false;
-    if (filter.phase && entry.phase !== filter.phase) return false;
-    if (!filter.runs && entry.campaign) return false;
-    const text = `${entry.namespace} ${entry.name} ${entry.phase} ${entry.note}`.toLowerCase();
-    return words.every((word) => text.includes(word));
-  });
+  const shown = entries.filter((entry) => passes(entry, `${entry.namespace} ${entry.name} ${entry.phase} ${entry.note}`, filter));
   return shown.sort((a, b) => groups.indexOf(a.group) - groups.indexOf(b.group) || byKind(a, b) || byPlace(a, b) || (a.since < b.since ? 1 : a.since > b.since ? -1 : 0));
 }
 
