@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/tracks"
 	"vignette.dev/vignette/internal/scenario/synthetic"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -284,18 +285,7 @@ func (c *compilation) nothing(kinds []string) error {
 
 // apiDuration formats a duration for the API: rounded to milliseconds, without a zero part.
 func apiDuration(d time.Duration) v1alpha1.Duration {
-	if d == 0 {
-		return "0s"
-	}
-	text := d.Round(time.Millisecond).String()
-	text = strings.TrimSuffix(text, "m0s")
-	if text != d.Round(time.Millisecond).String() {
-		text += "m"
-	}
-	if strings.HasSuffix(text, "h0m") {
-		text = strings.TrimSuffix(text, "0m")
-	}
-	return v1alpha1.Duration(text)
+	return v1alpha1.Duration(wording.Time(d.Round(time.Millisecond)))
 }
 
 func opened(file *os.File) (*scenario.Scenario, error) {
