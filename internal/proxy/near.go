@@ -63,8 +63,8 @@ type entry struct {
 	loggedSent bool
 	// keyed: its client may repeat it, so that the response is kept.
 	keyed bool
-	// over: its deadline is past, or it was abandoned. A repetition is a new request.
-	over                bool
+	// closed: its deadline is past, or it was abandoned. A repetition is a new request.
+	closed              bool
 	clients             int
 	unanswered, waiting *list.Element
 	done                bool
@@ -190,7 +190,7 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 	if held != nil && e.clients == 0 { // as many might collect until their deadlines
 		own, held = &refusal{502, errorInternal, "There was a response, which the proxy could not keep on its full disk."}, nil
 	}
-	e.done, e.refusal, e.held, e.over = true, own, held, abandoned
+	e.done, e.refusal, e.held, e.closed = true, own, held, abandoned
 	unwanted := n.dropLocked(e)
 	n.unanswered.Remove(e.unanswered)
 	if e.waiting != nil {
@@ -218,7 +218,7 @@ func (n *near) finish(e *entry, outcome string, own *refusal, held []byte) bool 
 func (n *near) forgetLater(e *entry) {
 	time.AfterFunc(time.Until(e.request.Deadline), func() {
 		n.mu.Lock()
-		e.over = true
+		e.closed = true
 		unwanted := n.dropLocked(e)
 		n.mu.Unlock()
 		if unwanted {
@@ -229,7 +229,7 @@ func (n *near) forgetLater(e *entry) {
 
 // dropLocked drops a request for whose response nobody can ask any more. It reports whether nobody reads it either: then the caller removes it.
 func (n *near) dropLocked(e *entry) bool {
-	if !e.done || e.keyed && !e.over {
+	if !e.done || e.keyed && !e.closed {
 		return false
 	}
 	if n.entries[e.request.ID] == e {
