@@ -310,7 +310,7 @@ func (c *cluster) readFigures(ctx context.Context, r *round) error {
 	return group.Wait()
 }
 
-// isTooMany reports whether the archive refused a request for its rate: a round has more runs than requests a second are allowed.
+// isTooMany reports whether the archive refused a request for its rate. A round has more runs than the archive takes requests in a second.
 func isTooMany(err error) bool { return runclient.HasStatus(err, http.StatusTooManyRequests) }
 
 // resultsOf a run, from the archive.

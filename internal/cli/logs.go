@@ -314,7 +314,7 @@ func (r *logReader) recent(line []byte) bool {
 	return json.Unmarshal(line, &event) != nil || r.now().Sub(time.Unix(0, event.TimeNanoseconds)) <= r.options.since
 }
 
-// eachLine passes on complete lines, and perhaps an incomplete last one, up to an error; size is the number of bytes passed on.
+// eachLine passes on complete lines, and perhaps an incomplete last one, up to an error. size is the number of bytes passed on.
 func eachLine(content io.Reader, incomplete bool, use func([]byte) error) (size int64, err error) {
 	buffered := bufio.NewReader(content)
 	for {

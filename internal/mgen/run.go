@@ -79,7 +79,7 @@ func (s *Script) Run(offset time.Duration, starts int, again bool) *Script {
 	return &Script{Globals: s.Globals, Events: append(r.before, r.after...)}
 }
 
-// Until returns the script without what flows do at a time or later: those that are on are turned off then. Reception goes on.
+// Until returns the script without what flows do at a time or later. Flows that are on are turned off then. Reception goes on.
 func (s *Script) Until(end time.Duration) *Script {
 	cut := &Script{Globals: s.Globals}
 	on := map[uint32]bool{}

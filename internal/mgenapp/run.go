@@ -28,7 +28,7 @@ const (
 	maxLine = 1 << 20
 	// killAfter is how long mgen may take to end after a SIGTERM.
 	killAfter = time.Second
-	// stopLead is how long before the planned stop flows end, so that chance does not decide on a message that is due then.
+	// stopLead is how long before the planned stop flows end. Else chance would decide on a message that is due then.
 	stopLead = 100 * time.Microsecond
 )
 

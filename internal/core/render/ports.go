@@ -81,7 +81,7 @@ func linkPorts(t *topology.Topology, host topology.Node, far v1alpha1.App) []por
 // gpsPort is where a node's agents serve its position.
 var gpsPort = port{number: int(netip.MustParseAddrPort(gpsd.Address).Port())}
 
-// checkPorts finds messaging services and proxies at a port that another app of their node has, or that metrics or the node's GPS have.
+// checkPorts finds messaging services and proxies at a port of another app of their node, of metrics or of GPS.
 func checkPorts(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
 	for i, app := range spec.Apps {
 		path := field.NewPath("spec", "apps").Index(i)

@@ -20,8 +20,8 @@ func TellRefusals(fd int) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_RECVERR, 1)
 }
 
-// ReadRefusals calls each for the datagrams of a socket that were refused since the last call, with what ICMP quotes of their beginning. A quote
-// may be short or empty.
+// ReadRefusals calls each for the datagrams of a socket that were refused since the last call. quote is what ICMP has of a datagram's
+// beginning: it may be short or empty.
 func ReadRefusals(socket syscall.Conn, each func(failure *Failure, quote []byte)) {
 	quote, extra := make([]byte, 2048), make([]byte, 512)
 	_ = quietio.Control(socket, func(fd int) error {
