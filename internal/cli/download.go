@@ -317,8 +317,11 @@ func (d *download) checkTar(stream io.Reader) error {
 	return nil
 }
 
-// writeAtomically writes a file that appears when it is complete. A pipe or a device stays what it is.
+// writeAtomically writes a file that appears when it is complete. A link, a pipe or a device stays what it is.
 func writeAtomically(name string, write func(io.Writer) error) (err error) {
+	if target, err := filepath.EvalSymlinks(name); err == nil {
+		name = target // also of /dev/stdout, which may be a file's
+	}
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		file, err := os.OpenFile(name, os.O_WRONLY, 0)
 		if err != nil {

@@ -343,6 +343,24 @@ func TestAPipeThatAReportIsWrittenIntoStaysOne(t *testing.T) {
 	}
 }
 
+func TestALinkThatAReportIsWrittenToStaysOne(t *testing.T) {
+	dir := t.TempDir()
+	target, link := filepath.Join(dir, "of-today.html"), filepath.Join(dir, "report.html")
+	if err := errors.Join(os.WriteFile(target, []byte("an older one"), 0o600), os.Symlink("of-today.html", link)); err != nil {
+		t.Fatal(err)
+	}
+	file := reportFile{output: link}
+	if _, err := file.write(strings.NewReader("a report"), "", io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.Readlink(link); err != nil || got != "of-today.html" {
+		t.Errorf("it leads to %q, %v; want the file as before", got, err)
+	}
+	if text, err := os.ReadFile(target); err != nil || string(text) != "a report" {
+		t.Errorf("the file has %q, %v; want the report", text, err)
+	}
+}
+
 func TestAReportHasNoMoreRightsThanOtherFilesOfItsUser(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "report.html")
 	before := syscall.Umask(0o077)
