@@ -4,7 +4,7 @@ import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { brokers } from "../../../components/brokers";
 import { brokerOf, kindOf } from "./actions";
 import { useForm } from "./context";
-import { ChoiceField, TextField, WordsField } from "./fields";
+import { ChoiceField, Errors, TextField, WordsField } from "./fields";
 import { GatewayFields } from "./GatewayFields";
 import { MessagingFields } from "./MessagingFields";
 import { OwnFields } from "./OwnFields";
@@ -52,6 +52,7 @@ export function AppFields({ place }: { place: number }) {
           )}
         </SimpleGrid>
         {(app.publisher !== undefined || app.subscriber !== undefined) && <ClientFields place={place} />}
+        <Errors of={[path, [...path, "publisher"], [...path, "subscriber"]]} />
         {app.messaging !== undefined && <MessagingFields app={place} />}
         {app.proxy !== undefined && <ProxyFields app={place} />}
         {app.mqttsnGateway !== undefined && <GatewayFields app={place} />}

@@ -1,4 +1,4 @@
-import { Group, SimpleGrid } from "@mantine/core";
+import { Group, SimpleGrid, Stack } from "@mantine/core";
 import { endsOf, fieldsOf as valuesOf, type Field, type Kind } from "../../../components/livechange/draft";
 import { useObjects } from "../../../kubernetes/hooks";
 import { waveforms } from "../../../kubernetes/kinds";
@@ -6,7 +6,7 @@ import { namesOf } from "../text/complete";
 import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { isSilent, kindOfChange, pathOf, silenced, turnedInto, type Setting } from "./changes";
 import { useForm } from "./context";
-import { ChoiceField, TextField, YesNoField } from "./fields";
+import { ChoiceField, Errors, TextField, YesNoField } from "./fields";
 import { modelOfNetwork } from "./models";
 import { nodeNames, nodesOf } from "./nodes";
 import { RemoveButton } from "./RemoveButton";
@@ -31,40 +31,43 @@ export function ChangeFields({ list, place }: { list: Path; place: number }) {
   };
   return (
     <Group align="start" wrap="nowrap" gap="xs" role="group" aria-label={`change of ${wordOf(change.network) || "a network"}`}>
-      <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs" flex={1} miw={0}>
-        <ChoiceField label="Network" path={[...path, "network"]} options={namesOf(editing.spec.networks)} optional={false} />
-        <ChoiceField
-          label="Change"
-          path={path}
-          options={kinds.map((each) => words[each])}
-          optional={false}
-          shown={words[kind]}
-          onChoose={(word) => {
-            const chosen = kinds.find((each) => words[each] === word);
-            if (chosen && chosen !== kind) make(turnedInto(chosen, change, model));
-          }}
-        />
-        {kind === "silence" && (
-          <>
-            {ends.includes("from") && (
-              <ChoiceField label="Radios of" path={[...path, "from"]} options={nodes} placeholder="all" onChoose={(from) => { make(silenced(change, from, isSilent(change))); }} />
-            )}
-            <ChoiceField
-              label="Silent"
-              path={[...path, "silent"]}
-              options={["yes", "no"]}
-              optional={false}
-              shown={isSilent(change) ? "yes" : "no"}
-              onChoose={(word) => { make(silenced(change, wordOf(change.from), word === "yes")); }}
-            />
-          </>
-        )}
-        {kind === "change" && ends.map((end) => <TextField key={end} label={labelOf(end, model)} path={[...path, end]} suggestions={nodes} placeholder="all" />)}
-        {kind === "jammer" && <YesNoField label="Silent" path={[...path, "jammer", "silent"]} placeholder="no" />}
-        {shown.map((field) => (
-          <Value key={field.name} field={field} path={[...path, ...pathOf(field.name, kind, model)]} />
-        ))}
-      </SimpleGrid>
+      <Stack gap={0} flex={1} miw={0}>
+        <SimpleGrid cols={{ base: 2, md: 4, lg: 3, xl: 4 }} spacing="xs">
+          <ChoiceField label="Network" path={[...path, "network"]} options={namesOf(editing.spec.networks)} optional={false} />
+          <ChoiceField
+            label="Change"
+            path={path}
+            options={kinds.map((each) => words[each])}
+            optional={false}
+            shown={words[kind]}
+            onChoose={(word) => {
+              const chosen = kinds.find((each) => words[each] === word);
+              if (chosen && chosen !== kind) make(turnedInto(chosen, change, model));
+            }}
+          />
+          {kind === "silence" && (
+            <>
+              {ends.includes("from") && (
+                <ChoiceField label="Radios of" path={[...path, "from"]} options={nodes} placeholder="all" onChoose={(from) => { make(silenced(change, from, isSilent(change))); }} />
+              )}
+              <ChoiceField
+                label="Silent"
+                path={[...path, "silent"]}
+                options={["yes", "no"]}
+                optional={false}
+                shown={isSilent(change) ? "yes" : "no"}
+                onChoose={(word) => { make(silenced(change, ends.includes("from") ? wordOf(change.from) : "", word === "yes")); }}
+              />
+            </>
+          )}
+          {kind === "change" && ends.map((end) => <TextField key={end} label={labelOf(end, model)} path={[...path, end]} suggestions={nodes} placeholder="all" />)}
+          {kind === "jammer" && <YesNoField label="Silent" path={[...path, "jammer", "silent"]} placeholder="no" />}
+          {shown.map((field) => (
+            <Value key={field.name} field={field} path={[...path, ...pathOf(field.name, kind, model)]} />
+          ))}
+        </SimpleGrid>
+        <Errors of={[["link"], ["radio"], ["schedule"], ["jammer"], ["jammer", "position"]].map((object) => [...path, ...object])} />
+      </Stack>
       <RemoveButton list={list} place={place} what={`change of ${wordOf(change.network)}`} />
     </Group>
   );

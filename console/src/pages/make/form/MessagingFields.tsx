@@ -3,7 +3,7 @@ import { namesOf } from "../text/complete";
 import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { useForm } from "./context";
 import { EditButton } from "./EditButton";
-import { ChoiceField, NamesField, TextField, YesNoField } from "./fields";
+import { ChoiceField, Errors, NamesField, TextField, YesNoField } from "./fields";
 import { nodeNames, nodesOf } from "./nodes";
 import { RemoveButton } from "./RemoveButton";
 import { portOf, sourceOf, sources, takes, type Source } from "./requests";
@@ -51,6 +51,7 @@ export function MessagingFields({ app }: { app: number }) {
           onChoose={(words) => { edit(editing.useSource(app, (Object.keys(sources) as Source[]).find((each) => sources[each] === words))); }}
         />
       </SimpleGrid>
+      <Errors of={["http", "coap", "soap", "model"].map((object) => [...path, object])} />
       {source === "push" && <PushFields app={app} path={[...path, "push"]} />}
       {source === "messages" && <ScriptFields app={app} path={[...path, "messages"]} />}
       {source === "configMap" && (
@@ -96,12 +97,15 @@ function ScriptFields({ app, path }: { app: number; path: Path }) {
     <Stack gap="xs">
       {messages.slice(0, mostMessages).map((message, place) => (
         <Group key={place} align="end" wrap="nowrap" gap="xs" role="group" aria-label={`message ${place + 1}`}>
-          <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs" flex={1} miw={0}>
-            <TextField label="At" path={[...path, place, "at"]} />
-            <TextField label="From" path={[...path, place, "from"]} suggestions={names} />
-            <TextField label="To" path={[...path, place, "to"]} suggestions={["all", ...names]} />
-            <TextField label="Text" path={[...path, place, "text"]} />
-          </SimpleGrid>
+          <Stack gap={0} flex={1} miw={0}>
+            <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
+              <TextField label="At" path={[...path, place, "at"]} />
+              <TextField label="From" path={[...path, place, "from"]} suggestions={names} />
+              <TextField label="To" path={[...path, place, "to"]} suggestions={["all", ...names]} />
+              <TextField label="Text" path={[...path, place, "text"]} />
+            </SimpleGrid>
+            <Errors of={[[...path, place]]} />
+          </Stack>
           <RemoveButton list={path} place={place} what={`message ${place + 1}, at ${wordOf(message.at)}`} />
         </Group>
       ))}

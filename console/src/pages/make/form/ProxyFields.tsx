@@ -2,7 +2,7 @@ import { SimpleGrid, Text } from "@mantine/core";
 import { namesOf } from "../text/complete";
 import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { useForm } from "./context";
-import { ChoiceField, TextField, YesNoField } from "./fields";
+import { ChoiceField, Errors, TextField, YesNoField } from "./fields";
 
 /** ProxyFields are those of one of two HTTP proxies. The far one has no settings: it takes those of the near one. */
 export function ProxyFields({ app }: { app: number }) {
@@ -31,6 +31,7 @@ export function ProxyFields({ app }: { app: number }) {
           </>
         )}
       </SimpleGrid>
+      <Errors of={[path]} />
     </>
   );
 }

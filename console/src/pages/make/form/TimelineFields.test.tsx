@@ -2,6 +2,7 @@ import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, test, vi } from "vitest";
 import { fill, openForm } from "../../../testing/make";
+import type { Finding } from "../text/findings";
 import { TextModel } from "../text/model";
 import { specOf } from "../text/read";
 import { TimelineFields } from "./TimelineFields";
@@ -16,9 +17,9 @@ spec:
   nodes: [{name: hq, networks: [wan], apps: [hub]}, {name: veh, count: 2, group: north, networks: [wan, radio], apps: [units]}]
 `;
 
-function open(timeline = ""): TextModel {
+function open(timeline = "", findings: readonly Finding[] = []): TextModel {
   const model = new TextModel(text + timeline);
-  openForm(model, <TimelineFields />);
+  openForm(model, <TimelineFields />, undefined, findings);
   return model;
 }
 
@@ -87,4 +88,24 @@ test("a network is offered only what its model takes", () => {
   open("  timeline: [{at: 5s, set: [{network: wan, silent: true}, {network: radio, silent: true}]}]\n");
   const offered = ["wan", "radio"].map((network) => within(within(screen.getByRole("group", { name: `change of ${network}` })).getByLabelText("Change")).getAllByRole("option").map((option) => option.textContent));
   expect(offered).toEqual([["other values", "silence"], ["other values", "silence", "jammer"]]);
+});
+
+test("errors of an entry and of a change as a whole stand in it", () => {
+  open("  timeline: [{at: 5s}, {at: 9s, set: [{network: wan, radio: {transmitPower: 1W}}, {network: radio, jammer: {name: noise, power: 1W}}]}]\n", [
+    { path: "spec.timeline[0]", message: "an entry needs start, stop or set" },
+    { path: "spec.timeline[9s].set", message: "there is no network gone" },
+    { path: "spec.timeline[1].set[0].radio", message: "radio is for rfpipe" },
+    { path: "spec.timeline[1].set[1].jammer.position", message: "a jammer needs its position" },
+  ]);
+  const inGroup = (name: RegExp | string) => within(screen.getByRole("group", { name }));
+  expect(inGroup(/^entry 1 /).getByText("an entry needs start, stop or set")).toBeTruthy();
+  expect(inGroup(/^entry 2 /).getByText("there is no network gone")).toBeTruthy();
+  expect(inGroup("change of wan").getByText("radio is for rfpipe")).toBeTruthy();
+  expect(inGroup("change of radio").getByText("a jammer needs its position")).toBeTruthy();
+});
+
+test("a link has no node that is silent: a silence that names one becomes that of the network", async () => {
+  const model = open("  timeline: [{at: 5s, set: [{network: wan, from: hq, silent: true}]}]\n");
+  await userEvent.selectOptions(screen.getByLabelText("Silent"), "no");
+  expect(timelineOf(model)).toEqual([{ at: "5s", set: [{ network: "wan", silent: false }] }]);
 });

@@ -4,7 +4,7 @@ import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { ChangeFields } from "./ChangeFields";
 import { useForm } from "./context";
 import { EditButton } from "./EditButton";
-import { NamesField, TextField } from "./fields";
+import { Errors, NamesField, TextField } from "./fields";
 import { appReferences } from "./nodes";
 import { RemoveButton } from "./RemoveButton";
 
@@ -45,6 +45,7 @@ function EntryFields({ place }: { place: number }) {
             <NamesField label="Start" path={[...path, "start"]} options={apps} optional within />
             <NamesField label="Stop" path={[...path, "stop"]} options={apps} optional within />
           </SimpleGrid>
+          <Errors of={[path, [...path, "set"]]} />
           {listOf(entry.set).map((_, change) => (
             <ChangeFields key={change} list={[...path, "set"]} place={change} />
           ))}

@@ -1,4 +1,4 @@
-import { Autocomplete, MultiSelect, NativeSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
+import { Autocomplete, Input, MultiSelect, NativeSelect, TagsInput, Textarea, TextInput } from "@mantine/core";
 import { useState } from "react";
 import { isExact } from "../../../components/exact";
 import { wordsAt } from "../text/findings";
@@ -39,6 +39,13 @@ function useField({ path, whole = false, within = false, emptied = path }: Pick<
   };
 }
 
+/** Errors are those of objects as wholes, which no field shows. */
+export function Errors({ of }: { of: readonly Path[] }) {
+  const { editing, findings } = useForm();
+  const words = of.flatMap((path) => wordsAt(findings, editing.written.object, editing.path(path)) ?? []);
+  return words.length > 0 && <Input.Error>{words.join("; ")}</Input.Error>;
+}
+
 /** TextField changes the document with every key. An emptied field is removed when it is left, so that it keeps its place meanwhile. A long one has lines. */
 export function TextField({ label, number = false, long = false, suggestions, placeholder, ...rest }: FieldProps & { long?: boolean }) {
   const { value, error, fallback, set, clear } = useField(rest);
@@ -54,9 +61,9 @@ export function TextField({ label, number = false, long = false, suggestions, pl
   };
   const properties = { label, error, value: shown, placeholder: placeholder ?? fallback, onBlur: leave, spellCheck: false, autoComplete: "off" } as const;
   if (suggestions) return <Autocomplete {...properties} data={suggestions} onChange={change} filter={({ options }) => options} />;
-  const Input = long ? Textarea : TextInput;
+  const Lines = long ? Textarea : TextInput;
   return (
-    <Input
+    <Lines
       {...properties}
       {...(number && { inputMode: "numeric" })}
       onChange={(event) => {
