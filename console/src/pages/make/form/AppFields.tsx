@@ -50,6 +50,7 @@ export function AppFields({ place }: { place: number }) {
               }}
             />
           )}
+          {broker === "zeromqBroker" && <ChoiceField label="Transport" path={[...path, broker, "transport"]} />}
         </SimpleGrid>
         {(app.publisher !== undefined || app.subscriber !== undefined) && <ClientFields place={place} />}
         <Errors of={[path, [...path, "publisher"], [...path, "subscriber"]]} />
@@ -84,6 +85,8 @@ function ClientFields({ place }: { place: number }) {
           <ChoiceField label="QoS" path={[...path, "publisher", "qos"]} options={["0", "1", "2", "-1"]} number />
           <TextField label="Period" path={[...path, "publisher", "period"]} />
           <TextField label="Payload" path={[...path, "publisher", "payload"]} suggestions={payloads} />
+          <TextField label="Topic" path={[...path, "publisher", "topic"]} />
+          <TextField label="Lead" path={[...path, "publisher", "lead"]} />
         </>
       )}
       {app.subscriber !== undefined && (

@@ -3,10 +3,11 @@ import { brokers } from "../../../components/brokers";
 import { AppFields } from "./AppFields";
 import { useForm } from "./context";
 import { EditButton } from "./EditButton";
-import { TextField } from "./fields";
+import { Errors, NamesField, TextField } from "./fields";
 import { NetworkFields } from "./NetworkFields";
 import { NodeFields } from "./NodeFields";
 import { TimelineFields } from "./TimelineFields";
+import { namesOf } from "../text/complete";
 import { listOf } from "../text/values";
 
 /** Form has what people change most. The rest is in the YAML beside it. */
@@ -21,7 +22,11 @@ export function Form() {
           <TextField label="Duration" path={["duration"]} placeholder="until it is stopped" />
           <TextField label="Seed" path={["seed"]} number />
           <TextField label="Scenario" path={["scenario", "ref"]} emptied={["scenario"]} placeholder="none: nobody moves" />
+          <TextField label="Longest drain" path={["drain", "max"]} emptied={editing.emptied(["drain", "max"])} />
+          <TextField label="Drained when quiet for" path={["drain", "quietFor"]} emptied={editing.emptied(["drain", "quietFor"])} />
+          <NamesField label="Captures" path={["collect", "captures"]} options={namesOf(spec.networks)} emptied={editing.emptied(["collect", "captures"])} optional within placeholder="none" />
         </SimpleGrid>
+        <Errors of={[["drain"], ["collect"]]} />
       </Fieldset>
       <Fieldset legend="Networks">
         <Stack>
