@@ -37,6 +37,14 @@ test("what is added has a name of its own and joins what is there", () => {
   expect(line(after(empty, (e) => e.addApp("subscriber")), "name: subscriber")).toBe('- {name: subscriber, subscriber: {protocol: mqtt, to: broker, topics: ["#"]}}');
 });
 
+test("an added client speaks its broker's protocol", () => {
+  for (const [kind, protocol] of [["mosquitto", "mqtt"], ["rabbitmq", "mqtt"], ["prosody", "xmpp"], ["wsnBroker", "ws-notification"], ["zeromqBroker", "zeromq"]] as const) {
+    const added = after(`kind: Experiment\nspec:\n  apps: [{name: hub, ${kind}: {}}]\n`, (e) => e.addApp("both"));
+    expect(added).toContain(`publisher: {protocol: ${protocol}, to: hub, payload`);
+    expect(added).toContain(`subscriber: {protocol: ${protocol}, to: hub, topics`);
+  }
+});
+
 test("a node joins and leaves a network", () => {
   const two = after(empty, (e) => e.addNetwork());
   const joined = after(two, (e) => e.connect(0, "net", true));

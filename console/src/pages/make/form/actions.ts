@@ -1,4 +1,4 @@
-import { brokers, forwarders, mqttBrokers } from "../../../components/brokers";
+import { brokers, forwarders, mqttBrokers, otherProtocols } from "../../../components/brokers";
 import { modelOf } from "../../../components/models";
 import type { Edit } from "../text/edits";
 import type { Written } from "../text/read";
@@ -122,8 +122,9 @@ export class Editing {
     const apps = listOf(this.spec.apps).map(fieldsOf);
     const broker = apps.find(brokerOf);
     const to = broker ? { to: wordOf(broker.name) } : {};
-    const publisher = { protocol: "mqtt", ...to, payload: "geojson", period: "10s" };
-    const subscriber = { protocol: "mqtt", ...to, topics: ["#"] };
+    const protocol = otherProtocols[(broker && brokerOf(broker)) ?? ""] ?? "mqtt";
+    const publisher = { protocol, ...to, payload: "geojson", period: "10s" };
+    const subscriber = { protocol, ...to, topics: ["#"] };
     const messaging = { transport: "http", push: { to: "all", period: "10s" } };
     const mqtt = apps.find((app) => mqttBrokers.some((each) => app[each] !== undefined));
     const mqttsnGateway = { to: wordOf(mqtt?.name) };
