@@ -1,4 +1,4 @@
-import { screen } from "@testing-library/react";
+import { screen, within } from "@testing-library/react";
 import { expect, test } from "vitest";
 import { openForm } from "../../../testing/make";
 import { TextModel } from "../text/model";
@@ -10,4 +10,10 @@ test("only an app that no node runs is said to run nowhere", () => {
   const [said, ...more] = screen.getAllByText(/^No node runs this app/);
   expect(more).toEqual([]);
   expect(said?.parentElement?.textContent).toContain("extra");
+});
+
+test("instances are asked for only where an app may have several, or where they have to go", () => {
+  const text = "kind: Experiment\nspec:\n  apps: [{name: hub, mosquitto: {}}, {name: chat, instances: 2, messaging: {}}, {name: near, proxy: {}}, {name: own, command: [/app]}, {name: units, subscriber: {}}]\n";
+  openForm(new TextModel(text), [0, 1, 2, 3, 4].map((place) => <div key={place} data-testid={`app ${place}`}><AppFields place={place} /></div>));
+  expect([0, 1, 2, 3, 4].filter((place) => within(screen.getByTestId(`app ${place}`)).queryByLabelText("Instances"))).toEqual([1, 3, 4]);
 });

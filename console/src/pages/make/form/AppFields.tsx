@@ -37,7 +37,7 @@ export function AppFields({ place }: { place: number }) {
         {!runs && <Text size="sm">No node runs this app. Choose it at Apps of a node.</Text>}
         <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
           <TextField label="Name" path={[...path, "name"]} />
-          <TextField label="Instances" path={[...path, "instances"]} number />
+          {(app.publisher ?? app.subscriber ?? app.image ?? app.command ?? app.instances) !== undefined && <TextField label="Instances" path={[...path, "instances"]} number />}
           {broker && (
             <ChoiceField
               label="Broker"
