@@ -149,3 +149,11 @@ function samples(value: unknown, document: number): Edit[] {
   const less: Path[] = [["spec", "nodes", 0], ["spec", "timeline", 0], ["spec", "seed"]];
   return [...paths.map((path) => ({ document, path, value: 5 })), ...less.map((path) => ({ document, path }))].filter(({ path }) => at(value, path.slice(0, -1)) !== undefined);
 }
+
+test("a text of several lines keeps its lines, and the document its layout", () => {
+  const lines = "spec:\n    files:\n    - path: /opt/a   # ours\n      content: |\n          one\n\n          two\n    # the rest\n    seed:   7\n";
+  const content = (value: string) => edited(lines, [set(["spec", "files", 0, "content"], value)]);
+  expect(content("one\n\n  twice\n")).toBe(lines.replace("          two\n", "            twice\n"));
+  expect(content("one")).toBe(lines.replace("|\n          one\n\n          two\n", "|-\n          one\n"));
+  for (const value of ["", "\n", "  one", "one\n\n", " \n one"]) expect(parseAllDocuments(content(value))[0]?.getIn(["spec", "files", 0, "content"])).toBe(value);
+});

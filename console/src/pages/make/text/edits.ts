@@ -126,9 +126,17 @@ class Patcher {
     if (!node?.range) return undefined;
     const [from, to] = node.range;
     if (isCollection(node) && !node.flow) return this.replaceBlock(path, node, value);
-    if (isScalar(node) && (node.type === "BLOCK_LITERAL" || node.type === "BLOCK_FOLDED")) return undefined;
+    if (isScalar(node) && (node.type === "BLOCK_LITERAL" || node.type === "BLOCK_FOLDED")) return this.replaceLines(from, to, value);
     if (from === to) return this.splice(from, to, (/\s$/.test(this.text.slice(0, from)) ? "" : " ") + flowText(value));
     return this.splice(from, to, flowText(value));
+  }
+
+  /** replaceLines of a text after |. Another indicator, or a comment beside it, forbids it. */
+  private replaceLines(from: number, to: number, value: unknown): string | undefined {
+    const indent = /^\|[+-]?\n\n*( +)/.exec(this.text.slice(from, to))?.[1];
+    if (indent === undefined || typeof value !== "string") return undefined;
+    const lines = value.replace(/\n$/, "").split("\n").map((line) => (line === "" ? "" : indent + line));
+    return this.splice(from, this.contentEnd(to), `|${value.endsWith("\n") ? "" : "-"}\n${lines.join("\n")}`);
   }
 
   /** replaceBlock puts a value on the line of its key. Comments within would be lost, so that they forbid it. */
