@@ -4,7 +4,7 @@ import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { brokers } from "../../../components/brokers";
 import { brokerOf, kindOf } from "./actions";
 import { useForm } from "./context";
-import { ChoiceField, Errors, TextField, WordsField } from "./fields";
+import { ChoiceField, Errors, NameField, TextField, WordsField } from "./fields";
 import { GatewayFields } from "./GatewayFields";
 import { MessagingFields } from "./MessagingFields";
 import { OwnFields } from "./OwnFields";
@@ -36,7 +36,7 @@ export function AppFields({ place }: { place: number }) {
         </Group>
         {!runs && <Text size="sm">No node runs this app. Choose it at Apps of a node.</Text>}
         <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
-          <TextField label="Name" path={[...path, "name"]} />
+          <NameField list="apps" place={place} />
           {(app.publisher ?? app.subscriber ?? app.image ?? app.command ?? app.instances) !== undefined && <TextField label="Instances" path={[...path, "instances"]} number />}
           {broker && (
             <ChoiceField

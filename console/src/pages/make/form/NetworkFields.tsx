@@ -5,7 +5,7 @@ import { waveforms } from "../../../kubernetes/kinds";
 import { wordsAt } from "../text/findings";
 import { at, fieldsOf, wordOf, type Path } from "../text/values";
 import { useForm } from "./context";
-import { ChoiceField, TextField } from "./fields";
+import { ChoiceField, NameField, TextField } from "./fields";
 import { beginnings, fieldsOfModel, modelOfWaveform, summaryOf } from "./models";
 import { RemoveButton } from "./RemoveButton";
 
@@ -23,7 +23,7 @@ export function NetworkFields({ place }: { place: number }) {
           <RemoveButton list={["networks"]} place={place} what={`network ${wordOf(network.name)}`} />
         </Group>
         <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
-          <TextField label="Name" path={[...path, "name"]} />
+          <NameField list="networks" place={place} />
           <ModelField place={place} />
           <TextField label="Subnet" path={[...path, "subnet"]} />
           <ChoiceField label="Routing" path={[...path, "routing", "protocol"]} />

@@ -2,7 +2,7 @@ import { Group, Paper, SimpleGrid, Stack } from "@mantine/core";
 import { namesOf } from "../text/complete";
 import { at, fieldsOf, wordOf, type Path } from "../text/values";
 import { useForm } from "./context";
-import { NamesField, TextField } from "./fields";
+import { NameField, NamesField, TextField } from "./fields";
 import { RemoveButton } from "./RemoveButton";
 
 /** NodeFields are those of a node, or of several equal ones. */
@@ -17,7 +17,7 @@ export function NodeFields({ place }: { place: number }) {
       <Group align="start" wrap="nowrap" gap="xs">
         <Stack gap="xs" flex={1} miw={0}>
           <SimpleGrid cols={moves ? { base: 2, xs: 4 } : 3} spacing="xs">
-            <TextField label="Name" path={[...path, "name"]} />
+            <NameField list="nodes" place={place} />
             <TextField label="Count" path={[...path, "count"]} number placeholder="1" />
             <TextField label="Group" path={[...path, "group"]} placeholder={wordOf(node.name)} />
             {moves && (several ? <TextField label="Platforms" path={[...path, "platforms"]} placeholder="1-4" /> : <TextField label="Platform" path={[...path, "platform"]} placeholder="of the scenario" />)}

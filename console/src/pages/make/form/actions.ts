@@ -6,6 +6,7 @@ import { specOf, specPath } from "../text/read";
 import { at, fieldsOf, listOf, wordOf, wordsOf, type Fields, type Path } from "../text/values";
 import { namesOf } from "../text/complete";
 import { nodeNames, nodesOf } from "./nodes";
+import { renamed, type Named } from "./references";
 import { beginningOf, foreign, sourceOf, type Source } from "./requests";
 
 export function brokerOf(app: Fields): string | undefined {
@@ -46,6 +47,11 @@ export class Editing {
 
   rename(inSpec: Path, rename: string): Edit {
     return { document: this.written.document, path: this.path(inSpec), rename };
+  }
+
+  /** renameReferences to an element of a list that has got another name. */
+  renameReferences(list: Named, before: string, after: string): Edit[] {
+    return renamed(this.spec, list, before, after).map(({ path, word }) => this.set(path, word));
   }
 
   /** useWaveform gives a network a named waveform instead of its own model. */

@@ -5,6 +5,7 @@ import { wordsAt } from "../text/findings";
 import { choicesAt, schemaAt } from "../text/schema";
 import { at, listOf, wordOf, wordsOf, type Path } from "../text/values";
 import { useForm } from "./context";
+import type { Named } from "./references";
 
 interface FieldProps {
   label: string;
@@ -47,16 +48,19 @@ export function Errors({ of }: { of: readonly Path[] }) {
 }
 
 /** TextField changes the document with every key. An emptied field is removed when it is left, so that it keeps its place meanwhile. A long one has lines. */
-export function TextField({ label, number = false, long = false, suggestions, placeholder, ...rest }: FieldProps & { long?: boolean }) {
+export function TextField({ label, number = false, long = false, suggestions, placeholder, onChanged, ...rest }: FieldProps & { long?: boolean; onChanged?: (before: string, after: string) => void }) {
   const { value, error, fallback, set, clear } = useField(rest);
   const [draft, setDraft] = useState<string>();
+  const [before, setBefore] = useState("");
   const shown = draft ?? wordOf(value);
   const change = (word: string) => {
+    if (draft === undefined) setBefore(shown);
     setDraft(word);
     if (word !== "") set(number && /^-?\d+$/.test(word) && isExact(Number(word)) ? Number(word) : word);
   };
   const leave = () => {
     if (draft === "") clear();
+    else if (draft !== undefined && draft !== before) onChanged?.(before, draft);
     setDraft(undefined);
   };
   const properties = { label, error, value: shown, placeholder: placeholder ?? fallback, onBlur: leave, spellCheck: false, autoComplete: "off" } as const;
@@ -71,6 +75,12 @@ export function TextField({ label, number = false, long = false, suggestions, pl
       }}
     />
   );
+}
+
+/** NameField is the name of an element, which all that name it follow when it is left. */
+export function NameField({ list, place }: { list: Named; place: number }) {
+  const { editing, edit } = useForm();
+  return <TextField label="Name" path={[list, place, "name"]} onChanged={(before, after) => { edit(editing.renameReferences(list, before, after)); }} />;
 }
 
 /** ChoiceField has the words that the schema allows, or those that are given. */

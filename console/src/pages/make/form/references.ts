@@ -1,0 +1,46 @@
+import { at, fieldsOf, isFields, listOf, wordOf, type Fields, type Path } from "../text/values";
+
+/** Named are the lists whose elements others name. */
+export type Named = "networks" | "apps" | "nodes";
+
+/** fields that name an element of a list: their steps without places. An app's name may stand after that of a node or group. */
+const fields: Readonly<Record<Named, RegExp>> = {
+  networks: /^(nodes\.networks|timeline\.set\.network|collect\.captures|apps\.\w+\.network)$/,
+  apps: /^(nodes\.apps|timeline\.(start|stop)|apps\.((publisher|subscriber|script|mqttsnGateway)\.to|(publisher|subscriber)\.failover|mosquitto\.bridges\.to|mediator\.legs\.to|messaging\.via|proxy\.(peer|broker)))$/,
+  nodes: /^(networks\.(base|links\.(from|to)|radios\.nodes|routing\.routes\.(nodes|to|via))|apps\.(messaging\.push|messaging\.messages|script\.messages)\.(from|to)|timeline\.set\.(from|to))$/,
+};
+
+interface Reference {
+  path: Path;
+  word: string;
+}
+
+/** renamed are the references to an element of a list that has got another name. There are none if one of the names is another's too. */
+export function renamed(spec: Fields, list: Named, before: string, after: string): Reference[] {
+  const elements = listOf(spec[list]).map(fieldsOf);
+  const [element, ...more] = elements.filter((each) => wordOf(each.name) === after);
+  if (before === "" || !element || more.length > 0 || elements.some((each) => each.name === before || (each !== element && each.group === before))) return [];
+  const next = (word: string) => (list === "nodes" ? nextOfNode(element, word, before, after) : word === before ? after : word);
+  return wordsIn(spec, []).flatMap(({ path, word }) => {
+    const field = path.filter((step) => typeof step === "string").join(".");
+    const [app = "", node] = word.split("/").reverse();
+    let now = word;
+    if (fields[list].test(field) && node === undefined) now = next(word);
+    else if (list === "apps" && fields.apps.test(field)) now = `${node}/${next(app)}`;
+    else if (list === "nodes" && fields.apps.test(field) && node !== undefined) now = `${next(node)}/${app}`;
+    return now === word ? [] : [{ path, word: now }];
+  });
+}
+
+/** nextOfNode is the new name of a node, of one of several equal ones, or of the group that they are without another. */
+function nextOfNode(node: Fields, word: string, before: string, after: string): string {
+  if (word === before) return node.count === undefined || node.group === undefined ? after : word;
+  const isOne = node.count !== undefined && word.startsWith(`${before}-`) && /^\d+$/.test(word.slice(before.length + 1));
+  return isOne ? after + word.slice(before.length) : word;
+}
+
+function wordsIn(value: unknown, path: Path): Reference[] {
+  if (typeof value === "string") return [{ path, word: value }];
+  if (Array.isArray(value)) return value.flatMap((each, place) => wordsIn(each, [...path, place]));
+  return isFields(value) ? Object.keys(value).flatMap((name) => wordsIn(at(value, [name]), [...path, name])) : [];
+}
