@@ -33,13 +33,13 @@ test("topics, the lead and the broker's transport of a study with ZeroMQ are in 
 test("the drain and captures are in the form, and go as they came", async () => {
   const model = open("  networks: [{name: wan}, {name: radio}]\n");
   const user = userEvent.setup();
-  fill(screen.getByLabelText("Longest drain"), "60s");
-  fill(screen.getByLabelText("Drained when quiet for"), "35s");
+  fill(screen.getByLabelText("Drain up to"), "60s");
+  fill(screen.getByLabelText("Quiet for"), "35s");
   await user.click(screen.getByRole("combobox", { name: "Captures" }));
   await user.click(within(screen.getByRole("listbox", { name: "Captures" })).getByRole("option", { name: "radio" }));
   expect(spec(model)).toMatchObject({ drain: { max: "60s", quietFor: "35s" }, collect: { captures: ["radio"] } });
   await user.keyboard("{Backspace}");
-  for (const label of ["Longest drain", "Drained when quiet for"]) await user.clear(screen.getByLabelText(label));
+  for (const label of ["Drain up to", "Quiet for"]) await user.clear(screen.getByLabelText(label));
   await user.tab();
   expect(spec(model)).toEqual({ networks: [{ name: "wan" }, { name: "radio" }] });
 });

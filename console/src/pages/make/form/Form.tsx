@@ -22,8 +22,8 @@ export function Form() {
           <TextField label="Duration" path={["duration"]} placeholder="until it is stopped" />
           <TextField label="Seed" path={["seed"]} number />
           <TextField label="Scenario" path={["scenario", "ref"]} emptied={["scenario"]} placeholder="none: nobody moves" />
-          <TextField label="Longest drain" path={["drain", "max"]} emptied={editing.emptied(["drain", "max"])} />
-          <TextField label="Drained when quiet for" path={["drain", "quietFor"]} emptied={editing.emptied(["drain", "quietFor"])} />
+          <TextField label="Drain up to" path={["drain", "max"]} emptied={editing.emptied(["drain", "max"])} />
+          <TextField label="Quiet for" path={["drain", "quietFor"]} emptied={editing.emptied(["drain", "quietFor"])} />
           <NamesField label="Captures" path={["collect", "captures"]} options={namesOf(spec.networks)} emptied={editing.emptied(["collect", "captures"])} optional within placeholder="none" />
         </SimpleGrid>
         <Errors of={[["drain"], ["collect"]]} />
