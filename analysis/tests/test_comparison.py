@@ -645,13 +645,14 @@ ASKED = {"triggered": 9, "sent": 9, "receipts": 9, "outstanding": 0, "retransmis
         (["groups"], {}, "groups is {}: want a list"),
         (["groups", 0], "all", 'groups[0] is "all": want an object'),
         (["groups", 1, "name"], None, "groups[1].name is null: want a text"),
-        (["groups", 0, "messages", "sent"], -1, "groups[0].messages.sent is -1: want a whole number, 0 or more"),
+        (["groups", 0, "messages", "sent"], -1, "groups[0].messages.sent is -1: want a whole number from 0 to 1000000000"),
         (["groups", 0, "delaySeconds", "median"], float("nan"), "groups[0].delaySeconds.median is NaN: want a number"),
+        (["groups", 0, "delaySeconds", "max"], 10**400, f"groups[0].delaySeconds.max is 1{'0' * 39}…: want a number"),
         (["publishers", 0, "messages"], "x" * 99, f'publishers[0].messages is "{"x" * 39}…: want an object'),
         (["verdict", "keptUp"], "yes", 'verdict.keptUp is "yes": want true or false'),
         (["gaps"], [{"what": "verdict"}], "gaps[0].reason is missing: want a text"),
         (["groups", 0, "messages", "offered"], 59, "groups[0].messages.offered is 59: want what is expected, 60, or more"),
-        (["groups", 0, "requests"], ASKED | {"failed": {"x": ""}}, 'groups[0].requests.failed."x" is "": want a whole number, 0 or more'),
+        (["groups", 0, "requests"], ASKED | {"failed": {"x": ""}}, 'groups[0].requests.failed."x" is "": want a whole number from 0 to 1000000000'),
         (["groups", 0, "requests"], ASKED | {"responseSeconds": {}}, "groups[0].requests.responseSeconds.min is missing: want a number"),
         (["networks"], [{"name": "wan", "bytesPerSecond": True}], "networks[0].bytesPerSecond is true: want a number"),
     ],
@@ -681,7 +682,7 @@ def test_results_of_version_1_have_the_form_of_theirs(two):
     assert [row["messages"]["offered"] for row in compare(two).results["groups"][0]["runs"]] == [60, 60]
     del results["messages"]["expected"]
     path.write_text(json.dumps(results))
-    with pytest.raises(RunError, match=re.escape("results.json: messages.expected is missing: want a whole number, 0 or more")):
+    with pytest.raises(RunError, match=re.escape("results.json: messages.expected is missing: want a whole number from 0 to 1000000000")):
         compare(two)
 
 

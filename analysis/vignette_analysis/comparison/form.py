@@ -1,7 +1,7 @@
 """The form of the results that a comparison reads. A team's pods write them: they are not trusted until checked."""
 
 import json
-import math
+import sys
 from dataclasses import dataclass
 
 # Longest value that an error quotes, in characters.
@@ -30,8 +30,8 @@ class _Each:
 _ABSENT = object()
 _KINDS = {
     "a text": lambda value: isinstance(value, str),
-    "a number": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value),
-    "a whole number, 0 or more": lambda value: isinstance(value, int) and not isinstance(value, bool) and value >= 0,
+    "a number": lambda value: isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max,
+    "a whole number from 0 to 1000000000": lambda value: isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= 10**9,
     "true or false": lambda value: isinstance(value, bool),
     "an object": lambda value: isinstance(value, dict),
 }

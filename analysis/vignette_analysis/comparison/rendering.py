@@ -322,11 +322,11 @@ def _request_differences_tables(title: str, group: dict, marks: set[str]) -> lis
 
 
 def _figures(row: dict) -> list[str]:
-    counts, delay, confidence = row["messages"], row["delaySeconds"], row["confidence"] or {}
+    counts, delay, confidence = row["messages"], row["delaySeconds"] or {}, row["confidence"] or {}
     cells = [str(_count(counts, c)) if counts else NOTHING for c in COUNTS]
     cells.append(_share(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent")))
     for q in QUANTILES:
-        cells.append(_estimate(delay and delay.get(q), confidence.get(f"{q}Seconds"), ".4f"))
+        cells.append(_estimate(delay.get(q), confidence.get(f"{q}Seconds"), ".4f"))
     return cells
 
 
