@@ -26,7 +26,8 @@ FILE is JSON:
    "script": "0.0 LISTEN UDP 5000\n1.0 ON 1 UDP DST 198.18.0.2/5000 PERIODIC [10 200]\n"}
 
 The script's times count from VIGNETTE_START_NS (nanoseconds since the Unix epoch; now without it). The message log goes to the file
-that VIGNETTE_MESSAGE_LOG names, else to standard output. SIGTERM ends; SIGUSR1 turns all flows off and receives on.
+that VIGNETTE_MESSAGE_LOG names, else to standard output. SIGTERM ends; SIGUSR1 turns all flows off and receives on. So does the time
+of VIGNETTE_STOP_NS, if it is given.
 `
 
 func main() {
