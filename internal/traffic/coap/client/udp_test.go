@@ -318,14 +318,23 @@ func TestAPortWithoutAServerRefuses(t *testing.T) {
 		open request.Open
 		to   string
 	}{"UDP": {Open, "127.0.0.1:9"}, "UDP over IPv6": {Open, "[::1]:9"}, "TCP": {OpenTCP, "127.0.0.1:9"}} {
-		client, _ := real(t, c.open, nil)
-		for range 2 {
-			begun := time.Now()
-			_, _, err := client.Do(t.Context(), c.to, anyRequest, request.Events{})
-			if request.ReasonOf(err) != request.Refused || time.Since(begun) > 5*time.Second {
-				t.Errorf("%s: %v after %v; want it refused at once", name, err, time.Since(begun))
+		t.Run(name, func(t *testing.T) {
+			if host, _, _ := net.SplitHostPort(c.to); host == "::1" {
+				own, err := net.ListenPacket("udp6", "[::1]:0")
+				if err != nil {
+					t.Skipf("this machine has no IPv6: %v", err)
+				}
+				own.Close()
 			}
-		}
+			client, _ := real(t, c.open, nil)
+			for range 2 {
+				begun := time.Now()
+				_, _, err := client.Do(t.Context(), c.to, anyRequest, request.Events{})
+				if request.ReasonOf(err) != request.Refused || time.Since(begun) > 5*time.Second {
+					t.Errorf("%v after %v; want it refused at once", err, time.Since(begun))
+				}
+			}
+		})
 	}
 }
 
