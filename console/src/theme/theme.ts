@@ -10,4 +10,6 @@ export const theme = createTheme({
   fontFamily: "system-ui, sans-serif",
   fontFamilyMonospace: "ui-monospace, monospace",
   defaultRadius: "sm",
+  // Titles in the colour of an alert have too little contrast.
+  components: { Alert: { styles: { title: { color: "var(--mantine-color-text)" } } } },
 });
