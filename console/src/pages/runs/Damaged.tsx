@@ -7,7 +7,7 @@ export function Damaged({ runs }: { runs: readonly ArchivedRun[] }) {
   const damaged = runs.filter(({ problem }) => problem !== "");
   if (damaged.length === 0) return null;
   return (
-    <Alert color="orange" title={damaged.length === 1 ? "A run has damaged records" : `${damaged.length} runs have damaged records`}>
+    <Alert color="orange" variant="outline" title={damaged.length === 1 ? "A run has damaged records" : `${damaged.length} runs have damaged records`}>
       <List size="sm" mah={200} tabIndex={0} aria-label="Runs with damaged records" style={{ overflow: "auto", overflowWrap: "anywhere" }}>
         {damaged.map((run) => (
           <List.Item key={run.uid}>

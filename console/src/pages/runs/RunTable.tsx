@@ -13,25 +13,25 @@ export function RunTable({ runs, existing }: { runs: readonly ArchivedRun[]; exi
   // On a phone the columns that matter most are in view, the others beside them.
   const narrow = useMediaQuery("(max-width: 48em)");
   const namespace: Column<ArchivedRun> = { id: "namespace", head: "Namespace", value: (run) => run.namespace };
+  const experiment: Column<ArchivedRun> = { id: "experiment", head: "Experiment", value: ({ uid }) => (existing.has(uid) ? "there" : undefined), show: (run) => (existing.has(run.uid) ? <ExperimentLink run={run} /> : "–") };
   const columns: Column<ArchivedRun>[] = [
     {
       id: "name",
       head: "Run of",
       value: ({ name }) => name,
       show: (run) => (
-        <Box maw={narrow ? 130 : undefined} style={{ overflow: "hidden", textOverflow: "ellipsis" }}>
+        <Box maw={narrow ? 120 : undefined} style={{ overflow: "hidden", textOverflow: "ellipsis" }}>
           <RunLink run={run} />
         </Box>
       ),
     },
-    ...(narrow ? [] : [namespace]),
-    { id: "phase", head: "Phase", value: ({ phase }) => phase, show: ({ phase }) => (phase ? <PhaseBadge phase={phase} /> : "–") },
-    { id: "t0", head: narrow ? "Started, ago" : "Started", value: ({ t0 }) => t0, show: ({ t0 }) => (t0 ? narrow ? <Age time={t0} /> : <Moment time={t0} /> : "–") },
+    ...(narrow ? [] : [namespace, experiment]),
+    { id: "phase", head: "Phase", value: ({ phase }) => phase, show: ({ phase }) => <Box miw={92}>{phase ? <PhaseBadge phase={phase} /> : "–"}</Box> },
+    { id: "t0", head: narrow ? "Ago" : "Started", value: ({ t0 }) => t0, show: ({ t0 }) => (t0 ? narrow ? <Age time={t0} /> : <Moment time={t0} /> : "–") },
     { id: "size", head: "Size", numeric: true, value: ({ bytes }) => bytes, show: ({ bytes }) => runSize(bytes) },
-    { id: "problem", head: "Problem", value: ({ problem }) => problem || undefined },
-    ...(narrow ? [namespace] : []),
+    { id: "problem", head: "Problem", value: ({ problem }) => problem || undefined, show: ({ problem }) => (problem ? "damaged records" : "–") },
+    ...(narrow ? [experiment, namespace] : []),
     { id: "campaign", head: "Campaign", value: ({ campaign }) => campaign || undefined },
-    { id: "experiment", head: "Experiment", value: ({ uid }) => (existing.has(uid) ? "there" : undefined), show: (run) => (existing.has(run.uid) ? <ExperimentLink run={run} /> : "–") },
     { id: "uid", head: "UID", value: ({ uid }) => uid },
   ];
   return <VirtualTable label="Archived runs" columns={columns} rows={runs} keyOf={({ uid }) => uid} height={640} empty="No archived run is as the filters want it." />;
@@ -39,7 +39,7 @@ export function RunTable({ runs, existing }: { runs: readonly ArchivedRun[]; exi
 
 function ExperimentLink({ run: { namespace, name } }: { run: ArchivedRun }) {
   return (
-    <Anchor size="sm" underline="always" aria-label={`Experiment ${name}`} renderRoot={(props) => <Link {...props} to="/ns/$namespace/experiments/$name" params={{ namespace, name }} />}>
+    <Anchor size="sm" underline="always" aria-label={`open the experiment ${name}`} renderRoot={(props) => <Link {...props} to="/ns/$namespace/experiments/$name" params={{ namespace, name }} />}>
       open
     </Anchor>
   );
