@@ -17,7 +17,7 @@ export function RunTable({ runs, existing }: { runs: readonly ArchivedRun[]; exi
   const columns: Column<ArchivedRun>[] = [
     {
       id: "name",
-      head: "Run of",
+      head: "Run",
       value: ({ name }) => name,
       show: (run) => (
         <Box maw={narrow ? 120 : undefined} style={{ overflow: "hidden", textOverflow: "ellipsis" }}>
@@ -34,7 +34,7 @@ export function RunTable({ runs, existing }: { runs: readonly ArchivedRun[]; exi
     { id: "campaign", head: "Campaign", value: ({ campaign }) => campaign || undefined },
     { id: "uid", head: "UID", value: ({ uid }) => uid },
   ];
-  return <VirtualTable label="Archived runs" columns={columns} rows={runs} keyOf={({ uid }) => uid} height={640} empty="No archived run is as the filters want it." />;
+  return <VirtualTable label="Archived runs" columns={columns} rows={runs} keyOf={({ uid }) => uid} height={640} empty="No archived run matches the filters." />;
 }
 
 function ExperimentLink({ run: { namespace, name } }: { run: ArchivedRun }) {

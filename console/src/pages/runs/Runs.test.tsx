@@ -100,5 +100,5 @@ test("on a phone the columns that matter come first", async () => {
   vi.stubGlobal("matchMedia", (media: string) => ({ matches: true, media, addEventListener: () => undefined, removeEventListener: () => undefined }));
   open([""], { "": recorded });
   await rows();
-  expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Run of", "Phase", "Ago", "Size", "Problem", "Experiment", "Namespace", "Campaign", "UID"]);
+  expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Run", "Phase", "Ago", "Size", "Problem", "Experiment", "Namespace", "Campaign", "UID"]);
 });
