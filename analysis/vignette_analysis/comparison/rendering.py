@@ -274,8 +274,7 @@ def _group_tables(group: dict, names: list[str], results: dict, marks: set[str],
     for i, row in enumerate(group["conditions"]):
         if row["runs"] > 1 or short:
             runs = f" ({row['runs']} runs)" if row["runs"] > 1 else ""
-            rates = [n["conditions"][i] for n in networks]
-            volume = [_estimate(rate["bytesPerSecond"], rate["confidence"]["bytesPerSecond"], ".1f") for rate in rates]
+            volume = [_number(n["conditions"][i]["bytesPerSecond"], ".1f") for n in networks]  # without intervals: the table is wide
             rows.append([marked(row["label"], marks) + runs, *_figures(row), *volume])
     left_out = f"conditions only: the {len(group['runs'])} runs are in the forms csv and json, bytes per second in json" if short else ""
     made = [Table("figures", title[0].upper() + title[1:], header, rows, left_out, group["name"])]
