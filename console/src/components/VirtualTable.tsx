@@ -14,7 +14,7 @@ export interface Column<Row> {
   numeric?: boolean;
 }
 
-interface VirtualTableProps<Row> {
+export interface VirtualTableProps<Row> {
   /** label says what the rows are. */
   label: string;
   columns: Column<Row>[];

@@ -1,8 +1,7 @@
-import { Text, Title } from "@mantine/core";
 import { useMemo } from "react";
 import type { Comparison } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
-import { VirtualTable } from "../../components/VirtualTable";
+import { TableSection } from "../../components/TableSection";
 import { shownOf } from "./labels";
 import { pictureColumns, pictureRows, sizeColumns, sizeRows, volumeColumns, volumeRows } from "./ofRuns";
 
@@ -24,13 +23,13 @@ function Volumes({ comparison }: { comparison: Comparison }) {
   const columns = useMemo(() => volumeColumns(comparison), [comparison]);
   if (rows.length === 0) return null;
   return (
-    <section>
-      <Title order={2} size="h3">
-        Data volume by network
-      </Title>
-      <Text size="sm">Ethernet bytes that nodes sent, each once, from the first start of a publisher to the end of the drain. Of repeats: the mean of the runs, with its 95 % interval.</Text>
-      <VirtualTable label="Data volume by network" columns={columns} rows={rows} keyOf={({ name }) => name} />
-    </section>
+    <TableSection
+      title="Data volume by network"
+      note="Ethernet bytes that nodes sent, each once, from the first start of a publisher to the end of the drain. Of repeats: the mean of the runs, with its 95 % interval."
+      columns={columns}
+      rows={rows}
+      keyOf={({ name }) => name}
+    />
   );
 }
 
@@ -39,13 +38,13 @@ function Sizes({ comparison }: { comparison: Comparison }) {
   const columns = useMemo(() => sizeColumns(comparison), [comparison]);
   if (rows.length === 0) return null;
   return (
-    <section>
-      <Title order={2} size="h3">
-        Message on the wire
-      </Title>
-      <Text size="sm">Medians by protocol: all frames that carried a message, with their headers, at the node that sent it.</Text>
-      <VirtualTable label="Message on the wire" columns={columns} rows={rows} keyOf={({ run }) => run} />
-    </section>
+    <TableSection
+      title="Message on the wire"
+      note="Medians by protocol: all frames that carried a message, with their headers, at the node that sent it."
+      columns={columns}
+      rows={rows}
+      keyOf={({ run }) => run}
+    />
   );
 }
 
@@ -53,12 +52,12 @@ function Picture({ comparison }: { comparison: Comparison }) {
   const rows = useMemo(() => pictureRows(comparison), [comparison]);
   if (rows.length === 0) return null;
   return (
-    <section>
-      <Title order={2} size="h3">
-        Picture of the nodes
-      </Title>
-      <Text size="sm">How far off, and how old, the freshest positions were that subscribers had of other nodes.</Text>
-      <VirtualTable label="Picture of the nodes" columns={pictureColumns} rows={rows} keyOf={({ group, run }) => `${group} ${run}`} />
-    </section>
+    <TableSection
+      title="Picture of the nodes"
+      note="How far off, and how old, the freshest positions were that subscribers had of other nodes."
+      columns={pictureColumns}
+      rows={rows}
+      keyOf={({ group, run }) => `${group} ${run}`}
+    />
   );
 }

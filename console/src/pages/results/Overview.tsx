@@ -5,6 +5,7 @@ import { useChoices } from "../../components/address";
 import { duration } from "../../components/figures";
 import { punctuality } from "../../components/punctuality";
 import { sortFrom, writeSort } from "../../components/sorting";
+import { TableSection } from "../../components/TableSection";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { palette } from "../../theme/palette";
 import type { PartProps } from "./part";
@@ -143,13 +144,7 @@ function FigureTable({ results }: { results: Results }) {
 function Clocks({ results: { clocks } }: { results: Results }) {
   if (!clocks || clocks.length === 0) return null;
   return (
-    <section>
-      <Title order={2} size="h3">
-        Clocks of nodes
-      </Title>
-      <Text size="sm">Delays to and from other nodes may be wrong by the sum of both figures.</Text>
-      <VirtualTable label="Clocks of nodes" columns={clockColumns} rows={clocks} keyOf={({ node }) => node} />
-    </section>
+    <TableSection title="Clocks of nodes" note="Delays to and from other nodes may be wrong by the sum of both figures." columns={clockColumns} rows={clocks} keyOf={({ node }) => node} />
   );
 }
 

@@ -1,10 +1,10 @@
-import { Loader, Stack, Text, Title } from "@mantine/core";
+import { Loader, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
 import type { ManifestFile } from "../../archive/types";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
+import { TableSection } from "../../components/TableSection";
 import { Trouble } from "../../components/Trouble";
-import { VirtualTable } from "../../components/VirtualTable";
 import { OfTable } from "./OfTable";
 import type { PartProps } from "./part";
 import { curveColumns, curveLegend, curveQuery, drawCurve, groupColumns, pairColumns, pairsQuery, pairWords } from "./picture";
@@ -15,16 +15,13 @@ export function Picture({ namespace, uid, state, results: { picture } }: PartPro
   const of = { namespace, uid };
   return (
     <Stack>
-      <section>
-        <Title order={2} size="h3">
-          Error and age by group
-        </Title>
-        <Text size="sm">
-          Error: horizontal distance from the freshest position that a subscriber has received of a node to the node&apos;s true position at that time. Age: time since that position was made. Both are sampled every{" "}
-          {picture.sampleSeconds} s. The map shows true and reported positions.
-        </Text>
-        <VirtualTable label="Error and age by group" columns={groupColumns} rows={picture.groups ?? []} keyOf={({ name }) => name} />
-      </section>
+      <TableSection
+        title="Error and age by group"
+        note={`Error: horizontal distance from the freshest position that a subscriber has received of a node to the node's true position at that time. Age: time since that position was made. Both are sampled every ${picture.sampleSeconds} s. The map shows true and reported positions.`}
+        columns={groupColumns}
+        rows={picture.groups ?? []}
+        keyOf={({ name }) => name}
+      />
       <OfTable {...of} title="Error of the picture over time" path="results/picture-times.csv">
         {(file) => <OverTime {...of} file={file} name={state.plan.name} />}
       </OfTable>
@@ -59,12 +56,6 @@ function WorstPairs({ namespace, uid, file }: OfRun & { file: ManifestFile }) {
   if (error) return <Trouble error={error} title="Pairs with the greatest error: the table could not be read" />;
   if (!data) return <Loader aria-label="Pairs with the greatest error: the table is being read" />;
   return (
-    <section>
-      <Title order={2} size="h3">
-        Pairs with the greatest error
-      </Title>
-      <Text size="sm">{pairWords(data, file.path)}</Text>
-      <VirtualTable label="Pairs with the greatest error" columns={pairColumns} rows={data.rows} keyOf={({ subscriber, node }) => `${subscriber} ${node}`} />
-    </section>
+    <TableSection title="Pairs with the greatest error" note={pairWords(data, file.path)} columns={pairColumns} rows={data.rows} keyOf={({ subscriber, node }) => `${subscriber} ${node}`} />
   );
 }

@@ -2,7 +2,8 @@ import { Code, List, Stack, Table, Text, Title } from "@mantine/core";
 import { stringify } from "yaml";
 import type { Host, Image, Plan, Rerun } from "../../archive/types";
 import { bytes, digits, duration, percent } from "../../components/figures";
-import { VirtualTable, type Column } from "../../components/VirtualTable";
+import { TableSection } from "../../components/TableSection";
+import type { Column } from "../../components/VirtualTable";
 import type { PartProps } from "./part";
 
 /** Surroundings shows what was run, on which hosts, by which versions. */
@@ -13,26 +14,11 @@ export function Surroundings({ state: { plan }, results }: PartProps) {
       <Versions plan={plan} />
       <Origin rerun={plan.rerunOf} words="This run repeats" />
       <Origin rerun={plan.basedOn} words="This run was changed from" />
-      <section>
-        <Title order={2} size="h3">
-          Hosts
-        </Title>
-        <VirtualTable label="Hosts" columns={hostColumns} rows={environment?.hosts ?? []} keyOf={({ name }) => name} empty="The record names no hosts." />
-      </section>
+      <TableSection title="Hosts" columns={hostColumns} rows={environment?.hosts ?? []} keyOf={({ name }) => name} empty="The record names no hosts." />
       {results.hosts && (
-        <section>
-          <Title order={2} size="h3">
-            How busy hosts were
-          </Title>
-          <VirtualTable label="How busy hosts were" columns={loadColumns} rows={results.hosts} keyOf={({ name }) => name} />
-        </section>
+        <TableSection title="How busy hosts were" columns={loadColumns} rows={results.hosts} keyOf={({ name }) => name} />
       )}
-      <section>
-        <Title order={2} size="h3">
-          Images
-        </Title>
-        <VirtualTable label="Images" columns={imageColumns} rows={environment?.images ?? []} keyOf={({ node, host, container }) => `${node ?? ""}/${host ?? ""}/${container}`} empty="The record names no images." />
-      </section>
+      <TableSection title="Images" columns={imageColumns} rows={environment?.images ?? []} keyOf={({ node, host, container }) => `${node ?? ""}/${host ?? ""}/${container}`} empty="The record names no images." />
       <details>
         <summary>Specification as resolved, and waveforms</summary>
         <Code block>{stringify({ spec: plan.spec, ...(plan.waveforms && { waveforms: plan.waveforms }) })}</Code>

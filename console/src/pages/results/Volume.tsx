@@ -1,10 +1,11 @@
-import { Stack, Text, Title } from "@mantine/core";
+import { Stack, Text } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import type { NetworkResult } from "../../archive/types";
 import { bytesPerSecond, count } from "../../components/figures";
 import { PlotFigure, type PlotLibrary, type TextRow } from "../../components/plots/PlotFigure";
+import { TableSection } from "../../components/TableSection";
 import { afterT0 } from "../../components/time";
-import { VirtualTable, type Column } from "../../components/VirtualTable";
+import type { Column } from "../../components/VirtualTable";
 import { drawLayers, layerColumns, layerLegend, layerVolumes } from "./layers";
 import type { PartProps } from "./part";
 import { droppedWords, framesDropped } from "./words";
@@ -24,12 +25,7 @@ export function Volume({ results, state }: PartProps) {
       ) : (
         <Text>Layers are known only where captures cover a network in full.</Text>
       )}
-      <section>
-        <Title order={2} size="h3">
-          Networks
-        </Title>
-        <VirtualTable label="Networks" columns={networkColumns} rows={networks} keyOf={({ name }) => name} empty="The results name no networks." />
-      </section>
+      <TableSection title="Networks" columns={networkColumns} rows={networks} keyOf={({ name }) => name} empty="The results name no networks." />
     </Stack>
   );
 }
