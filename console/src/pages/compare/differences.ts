@@ -59,26 +59,23 @@ export function differenceRows(differences: readonly Difference[], time: Times =
   });
 }
 
-export const differenceColumns: Column<TextRow>[] = [
-  { id: "pair", head: "From → to", value: (row) => row.pair },
-  figureColumn("shift", "Shift of delays"),
-  figureColumn("delta", "Cliff's delta"),
-  figureColumn("p", "p (Holm)"),
-  figureColumn("loss", "Difference of losses"),
-  figureColumn("lossP", "p of loss (Holm)"),
-  { id: "lateness", head: "Within lateness", value: (row) => row.lateness },
-  { id: "words", head: "In words", value: (row) => row.words },
-];
+const lateness: Column<TextRow> = { id: "lateness", head: "Within lateness", value: (row) => row.lateness };
 
-export const requestDifferenceColumns: Column<TextRow>[] = [
-  { id: "pair", head: "From → to", value: (row) => row.pair },
-  figureColumn("shift", "Shift of response times"),
-  figureColumn("delta", "Cliff's delta"),
-  figureColumn("p", "p (Holm)"),
-  figureColumn("loss", "Difference without a receipt"),
-  figureColumn("lossP", "p without a receipt (Holm)"),
-  { id: "words", head: "In words", value: (row) => row.words },
-];
+export const differenceColumns = columnsOf("delays", "of losses", "of loss", [lateness]);
+export const requestDifferenceColumns = columnsOf("response times", "without a receipt", "without a receipt");
+
+function columnsOf(times: string, losses: string, loss: string, more: Column<TextRow>[] = []): Column<TextRow>[] {
+  return [
+    { id: "pair", head: "From → to", value: (row) => row.pair },
+    figureColumn("shift", `Shift of ${times}`),
+    figureColumn("delta", "Cliff's delta"),
+    figureColumn("p", "p (Holm)"),
+    figureColumn("loss", `Difference ${losses}`),
+    figureColumn("lossP", `p ${loss} (Holm)`),
+    ...more,
+    { id: "words", head: "In words", value: (row) => row.words },
+  ];
+}
 
 interface Effect {
   pair: string;
