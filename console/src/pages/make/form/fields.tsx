@@ -26,16 +26,23 @@ function useField({ path, whole = false, within = false, emptied = path }: Pick<
   const full = whole ? path : editing.path(path);
   const { written } = editing;
   const schema = schemas && schemaAt(schemas, written.kind, full);
+  const set = (value: unknown) => {
+    edit([{ document: written.document, path: full, value }]);
+  };
+  const clear = () => {
+    edit([{ document: written.document, path: whole ? emptied : editing.path(emptied), value: undefined }]);
+  };
   return {
     value: at(written.object, full),
     error: wordsAt(findings, written.object, full, within),
     fallback: wordOf(schema?.default),
     choices: choicesAt(schemas, written.kind, full),
-    set: (value: unknown) => {
-      edit([{ document: written.document, path: full, value }]);
-    },
-    clear: () => {
-      edit([{ document: written.document, path: whole ? emptied : editing.path(emptied), value: undefined }]);
+    set,
+    clear,
+    /** setOrClear takes the field away where it would be empty. */
+    setOrClear: (isEmpty: boolean, value: unknown) => {
+      if (isEmpty) clear();
+      else set(value);
     },
   };
 }
@@ -85,7 +92,7 @@ export function NameField({ list, place }: { list: Named; place: number }) {
 
 /** ChoiceField has the words that the schema allows, or those that are given. */
 export function ChoiceField({ label, options, number = false, optional = true, onChoose, shown: given, placeholder = "–", ...rest }: FieldProps & { options?: string[]; optional?: boolean; shown?: string; onChoose?: (word: string) => void }) {
-  const { value, error, fallback, choices, set, clear } = useField(rest);
+  const { value, error, fallback, choices, setOrClear } = useField(rest);
   const shown = given ?? wordOf(value);
   const words = options ?? choices;
   const data = [...(optional || shown === "" ? [{ value: "", label: fallback === "" ? placeholder : `${fallback} (default)` }] : []), ...new Set(shown === "" || words.includes(shown) ? words : [shown, ...words])];
@@ -98,8 +105,7 @@ export function ChoiceField({ label, options, number = false, optional = true, o
       onChange={(event) => {
         const word = event.currentTarget.value;
         if (onChoose) onChoose(word);
-        else if (word === "") clear();
-        else set(number ? Number(word) : word);
+        else setOrClear(word === "", number ? Number(word) : word);
       }}
     />
   );
@@ -107,7 +113,7 @@ export function ChoiceField({ label, options, number = false, optional = true, o
 
 /** YesNoField is a truth value; the placeholder says what holds without it. */
 export function YesNoField({ label, placeholder, ...rest }: FieldProps) {
-  const { value, error, fallback, set, clear } = useField(rest);
+  const { value, error, fallback, setOrClear } = useField(rest);
   const usual = placeholder ?? yesOrNo(fallback);
   const shown = yesOrNo(wordOf(value));
   return (
@@ -118,8 +124,7 @@ export function YesNoField({ label, placeholder, ...rest }: FieldProps) {
       data={[{ value: "", label: usual === "" ? "–" : `${usual} (default)` }, ...new Set(["yes", "no", ...(shown === "" ? [] : [shown])])]}
       onChange={(event) => {
         const word = event.currentTarget.value;
-        if (word === "") clear();
-        else set(word === "yes");
+        setOrClear(word === "", word === "yes");
       }}
     />
   );
@@ -131,19 +136,17 @@ function yesOrNo(word: string): string {
 
 /** NamesField has several of some names. Without any an optional list goes. */
 export function NamesField({ label, options, optional = false, placeholder, ...rest }: FieldProps & { options: string[]; optional?: boolean }) {
-  const { value, error, set, clear } = useField(rest);
+  const { value, error, setOrClear } = useField(rest);
   const shown = [...new Set(wordsOf(value))];
-  const change = (names: string[]) => {
-    if (optional && names.length === 0) clear();
-    else set(names);
-  };
   return (
     <MultiSelect
       label={label}
       error={error}
       value={shown}
       data={[...new Set([...options, ...shown])]}
-      onChange={change}
+      onChange={(names) => {
+        setOrClear(optional && names.length === 0, names);
+      }}
       checkIconPosition="right"
       searchable={options.length > 12}
       limit={100}
@@ -154,10 +157,9 @@ export function NamesField({ label, options, optional = false, placeholder, ...r
 
 /** WordsField has any words. Without any an optional list goes. */
 export function WordsField({ label, optional = false, ...rest }: FieldProps & { optional?: boolean }) {
-  const { value, error, set, clear } = useField(rest);
+  const { value, error, setOrClear } = useField(rest);
   const change = (words: string[]) => {
-    if (optional && words.length === 0) clear();
-    else set(words);
+    setOrClear(optional && words.length === 0, words);
   };
   return <TagsInput label={label} error={error} value={wordsOf(value)} onChange={change} splitChars={[" "]} />;
 }
