@@ -46,7 +46,7 @@ func Start() (time.Time, error) {
 	return at, err
 }
 
-// Stop is the stop that the agent plans after that start; zero without one. See Sleep for what is due then.
+// Stop is when the agent plans to stop the instance, zero for never. Sleep lets nothing be sent from then on.
 func Stop() (time.Time, error) { return timeOf(EnvStop) }
 
 // Sleep returns clock.SleepUntil for what an instance sends. What is due at the planned stop or later never is: at that moment

@@ -40,7 +40,7 @@ func figures(name string, texts ...string) []cell {
 	return append(left(name), right(texts...)...)
 }
 
-// inNamespace puts a namespace, or its head, before a row where a table has those of several.
+// inNamespace puts the namespace's cell before a row, if the table is of several namespaces.
 func inNamespace(namespace string, several bool, row []cell) []cell {
 	if !several {
 		return row

@@ -227,7 +227,8 @@ func (n *near) forgetLater(e *entry) {
 	})
 }
 
-// dropLocked drops a request for whose response nobody can ask any more. It reports whether nobody reads it either: then the caller removes it.
+// dropLocked drops a request for whose response nobody can ask any more. It reports whether the caller is to remove the response:
+// nobody reads it either.
 func (n *near) dropLocked(e *entry) bool {
 	if !e.done || e.keyed && !e.closed {
 		return false

@@ -271,7 +271,7 @@ func TestDropsAreToldOnceEach(t *testing.T) {
 			_ = socket.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 			_, control, err := received.Receive()
 			if err != nil {
-				send(1) // a datagram tells of the drops before it
+				send(1) // the kernel counts drops beside the next datagram
 				continue
 			}
 			came++

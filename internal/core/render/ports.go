@@ -78,7 +78,7 @@ func linkPorts(t *topology.Topology, host topology.Node, far v1alpha1.App) []por
 	return []port{{proxy.LinkPort, near[0].Proxy.Protocol == v1alpha1.ProxyCoAP}}
 }
 
-// gpsPort is where a node's agents serve its position.
+// gpsPort is the port of gpsd's protocol, at which an agent serves the node's position.
 var gpsPort = port{number: int(netip.MustParseAddrPort(gpsd.Address).Port())}
 
 // checkPorts finds messaging services and proxies at a port of another app of their node, of metrics or of GPS.

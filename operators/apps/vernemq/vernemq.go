@@ -14,8 +14,8 @@ import (
 const (
 	// stopGraceSeconds is the time that Erlang needs to close its queues on a busy host.
 	stopGraceSeconds = 10
-	// clusterPort is for messages between brokers, firstPort to lastPort for Erlang's distribution, as in upstream's image.
-	// namePort is Erlang's name service.
+	// namePort is of Erlang's name service. clusterPort is for messages between brokers.
+	// firstPort to lastPort are for Erlang's distribution, as in upstream's image.
 	namePort            = 4369
 	clusterPort         = 44053
 	firstPort, lastPort = 9100, 9109
