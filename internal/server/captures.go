@@ -169,6 +169,8 @@ func (g *gapFinder) captureGap(p, node string, ended, known bool) string {
 		return ""
 	case lost:
 		return fmt.Sprintf("%s: %s; frames that radiod had not shipped are lost", incident.What, incident.Reason)
+	case ended:
+		return "it has ended, and nothing of it is archived: the radio log counts its dropped frames"
 	case !known && !archived:
 		return "no radiod shipped anything of it"
 	}

@@ -147,7 +147,7 @@ func TestASealWaitsForCapturesAndNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 	// The analysis names dropped frames; the server names a missing file.
-	if len(reasons) != 1 || !strings.Contains(reasons["prt"], "all of it is archived") {
+	if len(reasons) != 1 || !strings.Contains(reasons["prt"], "has ended, and nothing of it is archived") {
 		t.Errorf("gaps %q", reasons)
 	}
 	if err := l.capture(norCapture, int64(len(captureBytes(3))), captureBytes(1)); status(err) != http.StatusGone {

@@ -315,6 +315,18 @@ func TestASpoolWithoutRoomDropsAndGoesOnWhenTheArchiveIsBack(t *testing.T) {
 	}
 }
 
+func TestACaptureThatNeverHadRoomEndsAllTheSame(t *testing.T) {
+	b := newBench(t, t.TempDir(), newFakeArchive(), func(o *Options) { o.SpoolBytes = 10 })
+	tap := b.change(nil, v1alpha1.RadioCapture{Name: "run"})
+	b.pass(tap, true, frameOf(300))
+	b.change(tap)
+	b.drain()
+	b.ship()
+	if s := b.sample(); s.Ended != EndStopped || s.Dropped[spoolFull] != 1 || !b.Completed("run-1") {
+		t.Errorf("%+v, completed: %v; want its end, and one frame dropped", s, b.Completed("run-1"))
+	}
+}
+
 func TestAConnectionThatBreaksAmidAPieceLosesAndRepeatsNothing(t *testing.T) {
 	archive := newFakeArchive()
 	b := newBench(t, t.TempDir(), archive)

@@ -400,9 +400,13 @@ func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, 
 	return sample, changed
 }
 
-// isArchived reports whether the archive has everything, or takes no more; the lock is held.
+// isArchived reports whether the archive has everything, or takes no more; the lock is held. A stream that never had room
+// has nothing for it.
 func (s *stream) isArchived() bool {
-	return len(s.pending) == 0 && (s.closed != "" || s.shipped == s.end && s.record.OriginKnown)
+	if len(s.pending) > 0 {
+		return false
+	}
+	return s.closed != "" || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
 }
 
 // isCompleted reports whether no tap feeds the stream, nothing is left to ship, and a sample has reported the end.
