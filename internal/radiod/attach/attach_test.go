@@ -140,8 +140,10 @@ func TestARadioThatCannotJoinItsNetworkLeavesNothingBehind(t *testing.T) {
 	}
 }
 
-func TestARadioIsPassedToTheParentAgainThatCouldNotTakeItAfterARestart(t *testing.T) {
-	b := newBed(t)
+// restartedWithoutAParent returns the next worker of a pod with a radio, which it has opened and the parent has not taken.
+func restartedWithoutAParent(t *testing.T) (b *bed, next *Attachments) {
+	t.Helper()
+	b = newBed(t)
 	err := b.Restore(nil) // knows the boot
 	if err != nil {
 		t.Fatal(err)
@@ -152,8 +154,7 @@ func TestARadioIsPassedToTheParentAgainThatCouldNotTakeItAfterARestart(t *testin
 		t.Fatal(answer.Error)
 	}
 	b.Close()
-	next, err := New(b.Options)
-	if err != nil {
+	if next, err = New(b.Options); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(next.Close)
@@ -161,6 +162,11 @@ func TestARadioIsPassedToTheParentAgainThatCouldNotTakeItAfterARestart(t *testin
 	if err := next.Restore(nil); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("error %v; want the parent's", err)
 	}
+	return b, next
+}
+
+func TestARadioIsPassedToTheParentAgainThatCouldNotTakeItAfterARestart(t *testing.T) {
+	b, next := restartedWithoutAParent(t)
 	records, err := state.Load[membership.Attachment](b.Folder, attachmentFiles)
 	if err != nil || len(records) != 1 || !records[0].Pinned {
 		t.Errorf("records %+v, %v; want one of a radio that is open", records, err)
@@ -169,6 +175,35 @@ func TestARadioIsPassedToTheParentAgainThatCouldNotTakeItAfterARestart(t *testin
 	next.Retry(time.Now().Add(time.Minute))
 	if len(b.networks.held) != 2 || len(b.networks.joined) != 1 {
 		t.Errorf("passed to the parent %d times, joined %d times; want 2 and 1", len(b.networks.held), len(b.networks.joined))
+	}
+}
+
+// An open descriptor would keep the radio, and its pod's namespace, as long as the worker lives.
+func TestARadioOfAFormerMemberThatCouldNotBeRestoredGoes(t *testing.T) {
+	b, next := restartedWithoutAParent(t)
+	b.store.Set(vhf("another"))
+	next.Retry(time.Now().Add(time.Minute))
+	if b.has(t) {
+		t.Error("its interface is still there")
+	}
+	if records, err := state.Load[membership.Attachment](b.Folder, attachmentFiles); err != nil || len(records) != 0 {
+		t.Errorf("records %+v, %v; want none", records, err)
+	}
+}
+
+func TestARadioThatReplacesOneThatCouldNotBeRestoredIsTheOnlyOneThatIsOpen(t *testing.T) {
+	b, next := restartedWithoutAParent(t)
+	before := next.missing[membership.Key{PodUID: "pod-1", Interface: "vhf"}].Descriptor()
+	b.networks.holdsFails = nil
+	if answer := next.Serve(request, b.namespace); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	next.Retry(time.Now().Add(time.Minute))
+	if _, err := unix.FcntlInt(uintptr(before), unix.F_GETFD, 0); !errors.Is(err, unix.EBADF) {
+		t.Errorf("descriptor %d of the earlier radio: %v; want it closed", before, err)
+	}
+	if !b.has(t) {
+		t.Error("the new radio has gone with it")
 	}
 }
 

@@ -136,15 +136,20 @@ func (r *restart) rejoin(a *Radio) error {
 		return errors.Join(restoreError(a, err), r.attachments.remove(a))
 	}
 	if errors.Is(err, netns.ErrGone) {
-		if a.Descriptor() >= 0 {
-			return r.attachments.remove(a)
-		}
-		return errors.Join(r.attachments.Networks.Leave(a), r.attachments.removeFiles(a))
+		return r.attachments.removeGone(a)
 	}
 	r.attachments.mu.Lock()
 	r.attachments.missing[a.Key()] = &missing{Radio: a, err: err, next: time.Now().Add(firstRetry), pause: firstRetry}
 	r.attachments.mu.Unlock()
 	return restoreError(a, err)
+}
+
+// removeGone removes what is left of a radio that could not be restored and has gone; its pod is locked.
+func (m *Attachments) removeGone(a *Radio) error {
+	if a.Descriptor() >= 0 {
+		return m.remove(a)
+	}
+	return errors.Join(m.Networks.Leave(a), m.removeFiles(a))
 }
 
 func restoreError(a *Radio, err error) error {
@@ -224,7 +229,8 @@ func (x *missing) retry(m *Attachments, now time.Time) error {
 	defer m.LockPod(x.PodUID)()
 	var err error
 	switch {
-	case m.existing(x.Key()) != nil: // its files belong to the new one
+	case m.existing(x.Key()) != nil: // its files belong to the new one, and its id at the parent
+		m.interfaces.Release(x.Radio)
 		x.end(m)
 		return nil
 	case !m.Members.Lists(x.NetworkUID, x.Key()):
@@ -244,7 +250,7 @@ func (x *missing) retry(m *Attachments, now time.Time) error {
 			Reason: x.Interface + " could not be taken up at once after a restart of radiod"}})
 	case errors.Is(err, netns.ErrGone):
 		x.end(m)
-		return errors.Join(m.Networks.Leave(x.Radio), m.removeFiles(x.Radio))
+		return m.removeGone(x.Radio)
 	default:
 		m.mu.Lock()
 		defer m.mu.Unlock()
