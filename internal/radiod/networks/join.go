@@ -100,6 +100,7 @@ func (m *Networks) leave(r *podradio.Radio) (*attachment, radio.Counters) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	delete(n.departing, a.port)
 	n.endCaptures(a)
 	a.endWatch()
 	last := a.lastCounted()
@@ -122,6 +123,7 @@ func (m *Networks) remove(r *podradio.Radio) (*network, *attachment) {
 		return nil, &attachment{Radio: r}
 	}
 	n.leaving.Add(1)
+	n.departing[a.port] = a
 	delete(n.attachments, r.Key())
 	if a.port == 0 && n.driver != nil {
 		n.readEMANE(a)

@@ -214,6 +214,7 @@ func TestOnlyTheEndOfItsNetworkWaitsForARadioThatLeaves(t *testing.T) {
 	t.Cleanup(func() { _, _ = unix.Close(fds[0]), unix.Close(fds[1]) })
 	joined := podradio.New(r.Attachment, fds[1])
 	joined.Counters = r.Counters
+	joined.Counters.SetRingDrops(7)
 	if err := o.Join(joined); err != nil {
 		t.Fatal(err)
 	}
@@ -222,6 +223,11 @@ func TestOnlyTheEndOfItsNetworkWaitsForARadioThatLeaves(t *testing.T) {
 	<-plane.asked
 	if s := o.Status("run"); s.Attached != 0 { // it answers
 		t.Errorf("%d attached; want none", s.Attached)
+	}
+	for _, n := range o.Counters(nil, false)[0].Nodes {
+		if n.Node == "green" && n.RingDrops != 7 {
+			t.Errorf("%d drops in the ring of a radio that leaves; want 7: readers would count them twice if they came back", n.RingDrops)
+		}
 	}
 	go func() { removed <- o.Remove("run") }()
 	eventually(t, "the network is not known any more", func() bool { return o.Status("run") == nil })
@@ -232,7 +238,7 @@ func TestOnlyTheEndOfItsNetworkWaitsForARadioThatLeaves(t *testing.T) {
 	if err := errors.Join(<-left, <-removed); err != nil {
 		t.Error(err)
 	}
-	if n := <-last; n.Node != "green" {
-		t.Errorf("last counters of %q; want green's", n.Node)
+	if n := <-last; n.Node != "green" || n.RingDrops != 7 {
+		t.Errorf("last counters of %q with %d drops in its ring; want green's with 7", n.Node, n.RingDrops)
 	}
 }

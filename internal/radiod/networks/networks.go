@@ -74,10 +74,11 @@ type network struct {
 	networks     *Networks
 	object       *v1alpha1.RadioNetwork
 	attachments  map[membership.Key]*attachment
-	detached     []*attachment      // with frames under way
-	leaving      sync.WaitGroup     // for attachments that are being detached
-	running      *dataplane.Network // as last requested; nil while the data plane does not have it
-	state        dataplane.State    // as last carried out
+	detached     []*attachment                    // with frames under way
+	leaving      sync.WaitGroup                   // for attachments that are being detached
+	departing    map[dataplane.PortID]*attachment // the same
+	running      *dataplane.Network               // as last requested; nil while the data plane does not have it
+	state        dataplane.State                  // as last carried out
 	requests     uint64
 	driver       *emaned.Driver          // of a network that EMANE carries, while it has attachments here; running is nil then
 	preparer     *preparation.Background // nil for waveforms without a physical layer, and where something is missing for it
@@ -142,7 +143,7 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 		return err
 	}
 	if n == nil {
-		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{},
+		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}, departing: map[dataplane.PortID]*attachment{},
 			requests: uint64(clock.Realtime())} //nolint:gosec // after 1970, and after those of earlier workers
 		m.networks[uid] = n
 	}

@@ -1,6 +1,7 @@
 package networks
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -33,6 +34,7 @@ func (m *Networks) Counters(routed map[membership.Key]*figures.Routing, reset bo
 // count returns the counters of a network in the engine; the lock is held.
 func (n *network) count(routed map[membership.Key]*figures.Routing, reset bool) figures.Network {
 	byPort := make(map[dataplane.PortID]*attachment, len(n.attachments))
+	maps.Copy(byPort, n.departing) // no counter may go back before their last ones are recorded
 	for _, a := range n.attachments {
 		byPort[a.port] = a
 	}
