@@ -78,6 +78,7 @@ type Input struct {
 	Trouble error
 
 	names map[int]string // of the members' nodes by NEM id
+	left  []int32        // NEM ids of radios that have left since takeInput, even if another has come
 }
 
 // Driver of one network's processes on this host.
@@ -121,6 +122,12 @@ func (d *Driver) Set(in Input) {
 		in.names[int(m.NEM)] = m.Node
 	}
 	d.mu.Lock()
+	in.left = d.input.left
+	for nem := range d.input.Parked {
+		if in.Parked[nem] == "" {
+			in.left = append(in.left, nem)
+		}
+	}
 	d.input = in
 	maps.DeleteFunc(d.ready, func(nem int32, _ bool) bool { return in.Parked[nem] == "" })
 	maps.DeleteFunc(d.statistics, func(nem int32, _ emane.Statistics) bool { return in.Parked[nem] == "" })
@@ -179,6 +186,15 @@ func (d *Driver) currentInput() Input {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.input
+}
+
+// takeInput is currentInput, and tells once which radios have left.
+func (d *Driver) takeInput() Input {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	in := d.input
+	d.input.left = nil
+	return in
 }
 
 // setTrouble sets the trouble, nil when it is over.
@@ -242,7 +258,7 @@ type pod struct {
 func (p *pod) run(ctx context.Context) error {
 	var scraped time.Time
 	for ctx.Err() == nil {
-		in := p.currentInput()
+		in := p.takeInput()
 		if in.PodUID != p.uid {
 			return nil
 		}
@@ -295,6 +311,9 @@ func (p *pod) close() {
 
 // placeRadios moves the members' radios to their processes.
 func (p *pod) placeRadios(in *Input) error {
+	for _, nem := range in.left {
+		p.dropProcess(nem)
+	}
 	for nem, parked := range in.Parked {
 		if one := p.processes[nem]; one != nil && one.parked == parked {
 			continue
@@ -304,11 +323,6 @@ func (p *pod) placeRadios(in *Input) error {
 		}
 		p.dropProcess(nem)
 		p.processes[nem] = &process{nem: nem, parked: parked, control: emane.InPod(in.Network, nem).Control.String()}
-	}
-	for nem := range p.processes {
-		if in.Parked[nem] == "" {
-			p.dropProcess(nem)
-		}
 	}
 	return nil
 }
