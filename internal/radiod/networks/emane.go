@@ -2,6 +2,7 @@ package networks
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/figures"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/packettap"
+	"vignette.dev/vignette/internal/radiod/refusal"
 	"vignette.dev/vignette/internal/radiod/state"
 	"vignette.dev/vignette/internal/radiod/veth"
 	"vignette.dev/vignette/internal/runapi"
@@ -36,11 +38,7 @@ func (n *network) updateDriver() {
 	for _, a := range n.attachments {
 		in.Parked[a.Member.NEM] = veth.ParkedName(a.ID())
 	}
-	for _, pod := range n.object.Spec.EMANE {
-		if pod.Host == n.networks.Host {
-			in.PodUID = string(pod.PodUID)
-		}
-	}
+	in.PodUID = n.emanePod()
 	h, neighbours := n.networks.hosts.Load(), n.neighbours()
 	for i := range neighbours {
 		in.Neighbours = append(in.Neighbours, neighbours[i].Spec.Members...)
@@ -65,6 +63,43 @@ func (n *network) updateDriver() {
 	n.driver = emaned.Start(emaned.Options{Find: n.networks.Finder.OfPod, Log: n.networks.Log, Changed: func() { go n.networks.Changed(uid) },
 		Channel: func(of *ota.Sockets) error { return n.networks.Plane.SetChannel(uid, of) },
 		Step:    n.steps.Add, Change: func(late time.Duration) { n.countChange(name, clock.Realtime(), late) }, Published: published}, in)
+}
+
+// emanePod is the UID of EMANE's pod on this host; empty if there is none.
+func (n *network) emanePod() string {
+	for _, pod := range n.object.Spec.EMANE {
+		if pod.Host == n.networks.Host {
+			return string(pod.PodUID)
+		}
+	}
+	return ""
+}
+
+// abandon notes that a radio leaves EMANE's process, if that has opened it: EMANE opens no other.
+func (n *network) abandon(a *attachment) {
+	if _, opened := n.driver.Statistics(a.Member.NEM); opened {
+		n.abandoned[a.Member.NEM] = n.emanePod()
+	}
+}
+
+// isAbandoned reports whether EMANE's process of an attachment had another radio before, and so does not carry this one.
+func (n *network) isAbandoned(a *attachment) bool {
+	pod, had := n.abandoned[a.Member.NEM]
+	return had && pod == n.emanePod()
+}
+
+// abandonedError names the first node whose radio EMANE does not carry; the lock is held.
+func (n *network) abandonedError() error {
+	var names []string
+	for _, a := range n.attachments {
+		if n.isAbandoned(a) {
+			names = append(names, a.Member.Node)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return refusal.Of(fmt.Errorf("node %s: its radio was attached again after EMANE had opened it, and EMANE opens no other: run the experiment again", slices.Min(names)))
 }
 
 func (n *network) endDriver() {

@@ -127,6 +127,7 @@ func (m *Networks) remove(r *podradio.Radio) (*network, *attachment) {
 	delete(n.attachments, r.Key())
 	if a.port == 0 && n.driver != nil {
 		n.readEMANE(a)
+		n.abandon(a)
 	}
 	n.updateDriver()
 	n.connect()

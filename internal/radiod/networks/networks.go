@@ -81,6 +81,7 @@ type network struct {
 	state        dataplane.State                  // as last carried out
 	requests     uint64
 	driver       *emaned.Driver          // of a network that EMANE carries, while it has attachments here; running is nil then
+	abandoned    map[int32]string        // NEM ids whose processes of EMANE had a radio that has left, with the UIDs of their pods
 	preparer     *preparation.Background // nil for waveforms without a physical layer, and where something is missing for it
 	steps        preparation.StepCounters
 	lateChanges  lateChanges
@@ -143,7 +144,7 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 		return err
 	}
 	if n == nil {
-		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}, departing: map[dataplane.PortID]*attachment{},
+		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}, departing: map[dataplane.PortID]*attachment{}, abandoned: map[int32]string{},
 			requests: uint64(clock.Realtime())} //nolint:gosec // after 1970, and after those of earlier workers
 		m.networks[uid] = n
 	}

@@ -80,12 +80,12 @@ func (m *Networks) Status(uid string) *Status {
 	if n == nil {
 		return nil
 	}
-	s := &Status{Message: n.message, Troubles: []error{n.memberError, n.trouble, n.preparationError, n.unsaved}, CaptureError: n.captureError()}
+	s := &Status{Message: n.message, Troubles: []error{n.memberError, n.trouble, n.preparationError, n.unsaved, n.abandonedError()}, CaptureError: n.captureError()}
 	if n.driver != nil {
 		s.Troubles = append(s.Troubles, n.driver.Trouble())
 	}
 	for _, a := range n.attachments {
-		if a.Engine != v1alpha1.EngineEMANE || n.driver != nil && n.driver.Ready(a.Member.NEM) {
+		if a.Engine != v1alpha1.EngineEMANE || n.driver != nil && n.driver.Ready(a.Member.NEM) && !n.isAbandoned(a) {
 			s.Attached++
 		}
 	}

@@ -88,7 +88,7 @@ func TestACaptureAtEMANEsPairEndsWithItsRadio(t *testing.T) {
 	p.play(t, n)
 	for range 2 {
 		one.attach(t, m, "vhf")
-		eventually(t, "it is attached", attachedIs(m, n, 1))
+		eventually(t, "its radio is beside EMANE", func() bool { return p.has(t, "nem1") && p.link(t, "nem1").Attrs().Flags&net.FlagUp != 0 })
 		one.sendDatagrams(t, "198.18.9.255:7000", 20)
 		if answer := m.Serve(one.request("DEL", "vhf"), nil); answer.Error != "" {
 			t.Fatal(answer.Error)

@@ -185,6 +185,63 @@ func TestAMemberThatEMANECarriesHasAVethIntoItsPodAndIsAttachedOnceItsProcessAns
 	}
 }
 
+// EMANE's raw transport ends with its interface: the process answers on, and carries no frame of another one.
+func TestARadioThatReplacesOneThatEMANEHasOpenedIsRefused(t *testing.T) {
+	m, p := newManager(t), newEMANEPod(t)
+	p.manager(m)
+	p.appear(t)
+	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
+	n := configuredRadios(emaneNetwork(a.uid, b.uid))
+	if err := m.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	again := func(when string) {
+		t.Helper()
+		if answer := m.Serve(a.request("DEL", "vhf"), nil); answer.Error != "" {
+			t.Fatalf("%s: %s", when, answer.Error)
+		}
+		a.attach(t, m, "vhf")
+		eventually(t, when+": its radio is beside EMANE", func() bool { return p.has(t, "nem1") })
+	}
+	a.attach(t, m, "vhf")
+	b.attach(t, m, "vhf")
+	eventually(t, "its radio is beside EMANE", func() bool { return p.has(t, "nem1") })
+	var mute net.Listener // takes the time of radiod, which so does not see that the radio is away
+	p.do(t, func() (err error) {
+		mute, err = net.Listen("tcp4", emane.InPod(n, 2).Control.String())
+		return err
+	})
+	if _, err := mute.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	again("before its process answers")
+	if err := mute.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.play(t, n)
+	eventually(t, "both are attached", attachedIs(m, n, 2))
+	if refused := refusedOf(m, string(n.UID)); refused != "" {
+		t.Errorf("refused is %q; want nothing, as EMANE had not opened the radio", refused)
+	}
+	again("afterwards")
+	if refused := refusedOf(m, string(n.UID)); !strings.Contains(refused, "node node-1: its radio was attached again") {
+		t.Errorf("refused is %q; want the node, and why", refused)
+	}
+	time.Sleep(time.Second) // its process answers
+	if attached, _, _ := statusOf(m, string(n.UID)); attached != 1 {
+		t.Errorf("%d attached; want only the other", attached)
+	}
+	other := n.DeepCopy()
+	other.Generation++
+	other.Spec.EMANE[1].PodUID = otherEMANEUID
+	if err := m.SetNetwork(other); err != nil {
+		t.Fatal(err)
+	}
+	if refused := refusedOf(m, string(n.UID)); refused != "" {
+		t.Errorf("refused is %q; want nothing once EMANE has another pod", refused)
+	}
+}
+
 func TestFramesReachEMANEWithTheirChecksumsAndNotLongerThanTheMTU(t *testing.T) {
 	m, p := newManager(t), newEMANEPod(t)
 	p.manager(m)
