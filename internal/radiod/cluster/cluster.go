@@ -184,7 +184,7 @@ func (c *Cluster) watch(ctx context.Context) error {
 	}
 	_, err = networks.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    func(object any) { c.set(object) },
-		UpdateFunc: func(_, object any) { c.set(object) },
+		UpdateFunc: c.update,
 		DeleteFunc: c.remove,
 	})
 	if err != nil {
@@ -217,6 +217,15 @@ func (c *Cluster) set(object any) {
 		c.Log.Error("remove former members", "name", n.Name, "error", err)
 	}
 	c.Changed(n)
+}
+
+// update takes a changed network, or another one that has the name of a deleted one.
+func (c *Cluster) update(before, object any) {
+	was, known := before.(*v1alpha1.RadioNetwork)
+	if is, ok := object.(*v1alpha1.RadioNetwork); known && ok && was.UID != is.UID {
+		c.remove(was)
+	}
+	c.set(object)
 }
 
 func (c *Cluster) remove(object any) {

@@ -111,6 +111,34 @@ func TestARefusalIsInTheEntryOfTheHost(t *testing.T) {
 	}
 }
 
+// removals are radios that note which networks are removed.
+type removals struct {
+	radios
+	uids []string
+}
+
+func (r *removals) RemoveNetwork(uid string) error {
+	r.uids = append(r.uids, uid)
+	return nil
+}
+
+// An informer that was cut off reports a deleted object and another one of its name as an update.
+func TestANetworkThatHasTheNameOfADeletedOneReplacesIt(t *testing.T) {
+	c, _ := newTestCluster(t)
+	r := &removals{}
+	c.radios = r
+	before, after := vhf(), vhf()
+	c.update(before, after)
+	if len(r.uids) > 0 {
+		t.Errorf("removed %v; want nothing, as it is the same", r.uids)
+	}
+	after.UID = "another"
+	c.update(before, after)
+	if len(r.uids) != 1 || r.uids[0] != string(before.UID) {
+		t.Errorf("removed %v; want %s", r.uids, before.UID)
+	}
+}
+
 func TestManyChangesAreWrittenAsOne(t *testing.T) {
 	c, _ := newTestCluster(t)
 	n := vhf()
