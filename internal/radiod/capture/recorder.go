@@ -128,6 +128,9 @@ func (r *Recorder) SetCaptures(before *Tap, at Place, captures []v1alpha1.RadioC
 	if len(sinks) > 0 {
 		var ringErr error
 		if tap, ringErr = r.newTap(at.NetworkUID, sinks); ringErr != nil {
+			for i := range sinks {
+				sinks[i].stream.endIfUnused()
+			}
 			return before, errors.Join(err, ringErr)
 		}
 	}

@@ -849,8 +849,11 @@ func TestWithoutRoomForARingTheCapturesBeforeGoOn(t *testing.T) {
 	b.pass(tap, true, frameOf(60))
 	b.drain()
 	b.ship()
-	if s := b.sample(); s.Ended != "" || s.Frames != 1 {
-		t.Errorf("%+v; want one frame and no end", s)
+	for _, s := range b.streamsOf("run-1") {
+		want := map[string]runapi.CaptureSample{"run": {Frames: 1}, "second": {Ended: EndDetached}}[s.key.Name]
+		if got, _ := s.sample(1, true); got.Frames != want.Frames || got.Ended != want.Ended {
+			t.Errorf("%+v; want %d frames and the end %q, as who waits for the end of one that has not begun waits in vain", got, want.Frames, want.Ended)
+		}
 	}
 }
 

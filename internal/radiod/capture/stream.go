@@ -422,7 +422,7 @@ func (s *stream) nothingToShip() bool {
 	return s.closed != "" || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
 }
 
-// endIfUnused ends a stream of an earlier worker that no tap of this worker feeds.
+// endIfUnused ends a stream that no tap of this worker feeds: an earlier worker's, or one without room for a tap.
 func (s *stream) endIfUnused() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
