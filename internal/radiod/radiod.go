@@ -87,8 +87,8 @@ func ParseOptions(arguments []string) (Options, error) {
 		return o, err
 	}
 	room, err := resource.ParseQuantity(*spool)
-	if err != nil {
-		return o, fmt.Errorf("--capture-spool %q: want bytes such as 512Mi: %w", *spool, err)
+	if err != nil || room.Sign() < 0 {
+		return o, fmt.Errorf("--capture-spool %q: want bytes such as 512Mi", *spool)
 	}
 	o.CaptureSpoolBytes = room.Value()
 	isComma := func(r rune) bool { return r == ',' }
@@ -119,6 +119,14 @@ func (o *Options) check(rest []string) error {
 	}
 	if o.Namespace == "" {
 		err = errors.Join(err, errors.New("--namespace: want the platform's namespace, or POD_NAMESPACE in the environment"))
+	}
+	for _, number := range []struct {
+		flag               string
+		value, least, most int
+	}{{"--peer-port", o.PeerPort, 1, 65535}, {"--nice", o.Nice, -20, 19}, {"--realtime", o.Realtime, 0, 99}} {
+		if number.value < number.least || number.value > number.most {
+			err = errors.Join(err, fmt.Errorf("%s %d: want %d to %d", number.flag, number.value, number.least, number.most))
+		}
 	}
 	return err
 }
