@@ -55,6 +55,15 @@ func TestBothLimitsHold(t *testing.T) {
 	}
 }
 
+func TestAFrameNeverArrivesOverTheSlowestLink(t *testing.T) {
+	q := Queue{Parameters: Parameters{RateBitsPerSecond: 1e-9}} // the slowest that the API accepts
+	for range 3 {
+		if arrival, _, _ := q.Offer(time.Hour.Nanoseconds(), 60); arrival < farFuture {
+			t.Errorf("a frame arrives at %v; want after many years", time.Duration(arrival))
+		}
+	}
+}
+
 func TestALoweredLimitDropsNoFrameUnderWay(t *testing.T) {
 	q := Queue{Parameters: Parameters{Delay: time.Second, Limit: 3}}
 	for range 3 {

@@ -53,7 +53,7 @@ func (p *Parameters) transmission(length int) int64 {
 	if p.RateBitsPerSecond <= 0 {
 		return 0
 	}
-	return int64(math.Round(8e9 * float64(length) / p.RateBitsPerSecond))
+	return int64(math.Round(min(8e9*float64(length)/p.RateBitsPerSecond, farFuture)))
 }
 
 // delay returns a frame's delay in nanoseconds for a normal score.
