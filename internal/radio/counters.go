@@ -53,6 +53,8 @@ type Counters struct {
 	Released uint64
 	// Drops by Reason.
 	Drops [reasons]uint64
+	// LateInterference are receptions that would have failed had a transmission of another host or network been known in time.
+	LateInterference uint64
 	// InFlight is the number of the node's frames that wait or are under way.
 	InFlight int
 	// Delay from being sent to being released, and Lateness of the release against the model's time.

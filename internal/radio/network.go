@@ -158,6 +158,9 @@ func (n *Network) Radiate(now int64, f *Frame) { n.release(now, f, true) }
 // AddMissed counts frames at a receiver that was in range and did not receive them.
 func (p *Port) AddMissed(reason Reason, frames uint64) { p.counters.Drops[reason] += frames }
 
+// AddLateInterference counts a reception that would have failed had a transmission of another host or network been known in time.
+func (p *Port) AddLateInterference() { p.counters.LateInterference++ }
+
 // Tally counts what the model has not counted yet, for up to that many senders. It reports whether all is
 // counted.
 func (n *Network) Tally(senders int) (all bool) {

@@ -180,6 +180,8 @@ type NetworkTiming struct {
 	WorstSeconds float64 `json:"worstSeconds"`
 	// Lost frames were dropped by the emulation itself, not by the radio model.
 	Lost int64 `json:"lost"`
+	// LateInterference are receptions that would have failed had a transmission of another host or network been known in time.
+	LateInterference int64 `json:"lateInterference,omitempty"`
 	// Slots of TDMA that were used, and Missed ones, with how late the worst was.
 	Slots            int64   `json:"slots,omitempty"`
 	Missed           int64   `json:"missed,omitempty"`

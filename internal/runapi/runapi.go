@@ -642,6 +642,8 @@ type RadioSample struct {
 	BytesReceived  uint64 `json:"bytesReceived"`
 	// FramesCorrupted were forwarded with a wrong bit.
 	FramesCorrupted uint64 `json:"framesCorrupted,omitempty"`
+	// LateInterference are receptions that would have failed had a transmission of another host or network been known in time.
+	LateInterference uint64 `json:"lateInterference,omitempty"`
 	// Drops by reason: loss, queueFull, noReceiver, silent, tapRing, routerSocket, inFlightAtEnd, radiodRestarted (also in
 	// framesLost of RadioGaps) …
 	Drops map[string]uint64 `json:"drops,omitempty"`

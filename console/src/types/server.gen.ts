@@ -1351,6 +1351,8 @@ export interface components {
             worstSeconds: number;
             /** @description lost frames were dropped by the emulation itself, not by the radio model. */
             lost: number;
+            /** @description lateInterference are receptions that would have failed had a transmission of another host or network been known in time. */
+            lateInterference?: number;
             /** @description slots of TDMA that were used, and missed ones, with how late the worst was. */
             slots?: number;
             missed?: number;
@@ -1974,6 +1976,8 @@ export interface components {
             bytesReceived: number;
             /** @description framesCorrupted were forwarded with a wrong bit. */
             framesCorrupted?: number;
+            /** @description lateInterference are receptions that would have failed had a transmission of another host or network been known in time. */
+            lateInterference?: number;
             /** @description drops by reason: loss, queueFull, noReceiver, silent, tapRing, routerSocket, inFlightAtEnd, radiodRestarted (also in framesLost of RadioGaps) … */
             drops?: {
                 [key: string]: number;

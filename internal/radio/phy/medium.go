@@ -103,10 +103,13 @@ type Medium struct {
 	nems      []int
 	ports     []*radio.Port
 	// radios counts how often the radios were read.
-	radios    uint64
-	recent    recentTransmissions
-	untallied []*member         // senders with uncounted transmissions
-	missed    [][reasons]uint64 // by slot: tallied but not yet passed to Config.Missed
+	radios uint64
+	recent recentTransmissions
+	// received is kept if distributed: some ports are on other hosts.
+	received    []receivedBurst
+	distributed bool
+	untallied   []*member         // senders with uncounted transmissions
+	missed      [][reasons]uint64 // by slot: tallied but not yet passed to Config.Missed
 	// Scratch.
 	losses []float64 // by member
 	single Neighbour
@@ -154,6 +157,7 @@ func (m *Medium) Members(ports []*radio.Port) {
 func (m *Medium) readRadios() {
 	m.recent.overlapsOf = nil
 	m.radios++
+	m.distributed = false
 	m.versioned, _ = m.config.Environment.(Versioned)
 	m.batched, _ = m.config.Environment.(Batched)
 	m.draws = newDraws(m.config.Seed)
@@ -165,6 +169,7 @@ func (m *Medium) readRadios() {
 		r.neighboursKnown, r.maxPowerDBm = false, r.radio.TransmitPowerDBm
 		m.receivers = append(m.receivers, receiver{r.radio.AntennaGainDBi, thermalDBm, r.radio.FrequencyHertz, r.radio.BandwidthHertz, r.radio.SubID, r.port.IsLocal()})
 		m.nems, m.ports = append(m.nems, r.port.NEM), append(m.ports, r.port)
+		m.distributed = m.distributed || !r.port.IsLocal()
 	}
 }
 
@@ -186,7 +191,8 @@ func (m *Medium) Radio(p *radio.Port) *Radio {
 }
 
 // Begin records a transmission that starts, as interference to others and for HalfDuplex. It must be called
-// before Receive for it and for transmissions that overlap with it. A source's transmissions do not overlap.
+// before Receive for it and for transmissions that overlap with it; those of other hosts and networks that come later are counted by
+// radio.Port.AddLateInterference. A source's transmissions do not overlap.
 func (m *Medium) Begin(t *Transmission) {
 	t.milliwatts = Milliwatts(t.PowerDBm)
 	if s := m.member(t.Source); s != nil {
@@ -194,6 +200,7 @@ func (m *Medium) Begin(t *Transmission) {
 	}
 	if !m.isInterferenceFree() {
 		m.recent.add(t)
+		m.countLate(t)
 	}
 }
 

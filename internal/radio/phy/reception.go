@@ -1,8 +1,6 @@
 package phy
 
 import (
-	"math"
-
 	"vignette.dev/vignette/internal/radio"
 )
 
@@ -32,6 +30,7 @@ func (m *Medium) Receive(now int64, t *Transmission, to *Neighbour, listenHertz 
 		l := s.updateLink(to.slot, float32(c.SINRDB))
 		if c.Received {
 			l.received++
+			m.keepReceived(t, to.member, &c, listenHertz)
 		} else {
 			l.missed[c.Reason-radio.BelowSensitivity]++
 		}
@@ -79,8 +78,6 @@ func (m *Medium) isInterferenceFree() bool {
 	return m.config.Interference == None && !m.config.HalfDuplex
 }
 
-// roundingDB hides rounding errors of logarithms at the ends of curves: signals of equal strength are at 0
-// dB.
 const roundingDB = 1e-9
 
 // decideByCurve decides by the packet completion rate. As in EMANE the noise is the larger of thermal noise and
@@ -90,7 +87,7 @@ func (m *Medium) decideByCurve(now int64, t *Transmission, r *member, c *Recepti
 	if m.config.Interference != None {
 		if noise := m.interference(now, t, r, listenHertz); noise > r.thermal {
 			c.NoiseDBm = DBm(noise)
-			c.SINRDB = math.Round((c.PowerDBm-c.NoiseDBm)/roundingDB) * roundingDB
+			c.SINRDB = roundedSINR(c.PowerDBm, noise)
 		}
 	}
 	c.Completion = m.config.PCR.Completion(c.SINRDB, t.Bytes, t.RateBitsPerSecond)

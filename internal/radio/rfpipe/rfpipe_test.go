@@ -3,6 +3,7 @@ package rfpipe_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -299,14 +300,14 @@ func TestAFrameAllocatesNothing(t *testing.T) {
 	}
 }
 
-// onHosts is a network with one node on each host.
-func onHosts(hosts int, config rfpipe.Config) *virtual.Network {
+// onHosts is a network of as many nodes on as many hosts.
+func onHosts(nodes, hosts int, config rfpipe.Config) *virtual.Network {
 	var models []radio.Model
 	for range hosts {
 		models = append(models, rfpipe.New(config))
 	}
 	n := virtual.New(1500, models...)
-	n.JoinAll(hosts)
+	n.JoinAll(nodes)
 	return n
 }
 
@@ -314,7 +315,7 @@ func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
 	const frames = 200
 	config := pipe(everywhere(2, 100), 10e6) // 10 dB: half of them
 	config.PCR, config.Seed = curve(t, linearPCR), 4711
-	one, several := newNetwork(t, 2, config), onHosts(2, config)
+	one, several := newNetwork(t, 2, config), onHosts(2, 2, config)
 	for _, n := range []*virtual.Network{one, several} {
 		send(n, 1, virtual.Everybody, frames, 200)
 		n.Settle()
@@ -333,7 +334,7 @@ func TestTheSameFramesArriveOnSeveralHostsAsOnOne(t *testing.T) {
 func TestTransmissionsInterfereAcrossHosts(t *testing.T) {
 	config := pipe(everywhere(3, 90), 10e3) // alone every frame arrives, and takes 160 ms
 	config.PCR, config.Interference = curve(t, linearPCR), phy.All
-	n := onHosts(3, config)
+	n := onHosts(3, 3, config)
 	var whole, bare []int // the sources of what comes to node 2 with and without its frame
 	n.Shipped = func(_, to *virtual.Host, s *radio.Shipment) {
 		switch {
@@ -355,8 +356,45 @@ func TestTransmissionsInterfereAcrossHosts(t *testing.T) {
 	}
 }
 
+// Any overlap of these signals of equal strength is a loss. So the count is exactly what arrives too much.
+func TestReceptionsWhoseInterferenceIsKnownTooLateAreCounted(t *testing.T) {
+	const frames = 4000
+	for name, c := range map[string]struct {
+		interference phy.Interference
+		latency      time.Duration
+	}{
+		"over a latency":       {phy.All, time.Millisecond},
+		"known at once":        {phy.All, 0},
+		"without interference": {phy.None, time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := pipe(everywhere(4, 90), 1e6)
+			config.PCR, config.Interference = curve(t, linearPCR), c.interference
+			received := func(hosts int) (received, late uint64) {
+				n, random := onHosts(4, hosts, config), rand.New(rand.NewPCG(1, 2))
+				n.Latency = c.latency
+				for range frames {
+					n.Send(1+random.IntN(4), virtual.Everybody, 250) // 2 ms
+					n.Pass(time.Duration(random.Int64N(int64(6 * time.Millisecond))))
+				}
+				n.Settle()
+				for nem := 1; nem <= 4; nem++ {
+					received += n.Counters(nem).FramesReceived
+					late += n.Counters(nem).LateInterference
+				}
+				return received, late
+			}
+			one, none := received(1)
+			two, late := received(2)
+			if none != 0 || two-late != one || (late > 0) != (name == "over a latency") {
+				t.Errorf("two hosts received %d, with the interference of %d known too late; one host %d, %d", two, late, one, none)
+			}
+		})
+	}
+}
+
 func TestALocalPortReplacesThatOfAnotherHost(t *testing.T) {
-	n := onHosts(2, pipe(everywhere(2, 0), 0))
+	n := onHosts(2, 2, pipe(everywhere(2, 0), 0))
 	here := n.Home(1)
 	local := radio.PortOptions{NEM: 2, MAC: virtual.Address(2)}
 	if _, err := here.Network.Attach(n.Now, local); err != nil {

@@ -28,6 +28,7 @@ var (
 	framesReceived         = nodeMetric("frames_received_total", "Frames that the radio handed to the node.")
 	bytesReceived          = nodeMetric("bytes_received_total", "Bytes of the frames that the radio handed to the node, Ethernet header included.")
 	framesCorrupted        = nodeMetric("frames_corrupted_total", "Frames of the node that were sent on with a wrong bit.")
+	lateInterference       = nodeMetric("late_interference_total", "Transmissions that the node received as one of another host or network, which would have prevented it, was known too late.")
 	drops                  = nodeMetric("drops_total", "Frames dropped, by reason.", "reason")
 	queueFrames            = nodeMetric("queue_frames", "Frames of the node that wait or are under way.")
 	delaySeconds           = nodeMetric("delay_seconds", "Time from a frame being sent to its arrival at its receivers.")
@@ -75,7 +76,8 @@ func (c Collector) Collect(to chan<- prometheus.Metric) {
 
 func collectNode(to chan<- prometheus.Metric, n *figures.Node, labels ...string) {
 	for desc, value := range map[*prometheus.Desc]uint64{framesSent: n.FramesSent, bytesSent: n.BytesSent,
-		framesReceived: n.FramesReceived, bytesReceived: n.BytesReceived, framesCorrupted: n.Corrupted} {
+		framesReceived: n.FramesReceived, bytesReceived: n.BytesReceived, framesCorrupted: n.Corrupted,
+		lateInterference: n.LateInterference} {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(value), labels...)
 	}
 	collectDrops(to, n, labels)

@@ -342,7 +342,7 @@ func (s *Sampler) markFinished(active map[string]*runLog) {
 
 func sampleOf(now int64, network string, n *figures.Node) runapi.RadioSample {
 	sample := runapi.RadioSample{TimeNanoseconds: now, Network: network, Node: n.Node,
-		FramesSent: n.FramesSent, BytesSent: n.BytesSent, FramesReceived: n.FramesReceived, BytesReceived: n.BytesReceived, FramesCorrupted: n.Corrupted,
+		FramesSent: n.FramesSent, BytesSent: n.BytesSent, FramesReceived: n.FramesReceived, BytesReceived: n.BytesReceived, FramesCorrupted: n.Corrupted, LateInterference: n.LateInterference,
 		QueueDepth: n.InFlight, WorstLatenessSeconds: time.Duration(n.WorstLateness).Seconds(), LateReleases: n.LateReleases,
 		SlotsUsed: n.Slots.Used, SlotsMissed: n.Slots.Missed, WorstSlotLatenessSeconds: time.Duration(n.Slots.WorstLateness).Seconds()}
 	used := len(n.Lateness.Buckets)
