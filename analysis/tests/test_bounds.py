@@ -1,5 +1,6 @@
 """Bounds of figures: by hand where that is possible, and held against queues that are simulated with and without a stall."""
 
+import json
 import time
 
 import numpy as np
@@ -121,6 +122,20 @@ def test_a_broker_that_is_restarted_was_due_when_it_had_ended(tmp_path):
     results = analyse(lab.write()).results
     assert [(late["fromSeconds"], late["toSeconds"]) for late in results["verdict"]["late"]] == [(23.0, 23.5)]
     assert results["groups"][0]["bounds"]["markedLost"] == 1
+
+
+@pytest.mark.parametrize(("node", "undue"), [("two", 3), ("far", 0)])
+def test_receptions_whose_interference_was_known_too_late_may_not_have_been_deliveries(tmp_path, node, undue):
+    lab = joined(tmp_path)
+    lab.logs["radio/host-a.jsonl"] = [
+        json.dumps(record | {"lateInterference": 3}) if (record := json.loads(line)).get("node") == node and record["ts"] > T0 + 30 * SECOND else line
+        for line in lab.logs["radio/host-a.jsonl"]
+    ]
+    results = analyse(lab.write()).results
+    group, verdict = results["groups"][0], results["verdict"]
+    share = group["bounds"]["deliveredPercent"]
+    assert share["low"] == pytest.approx(100 * (60 - undue) / 60) and share["high"] == 100
+    assert verdict["keptUp"] is (undue == 0) and verdict["networks"][0]["lateInterference"] == 3
 
 
 def evenly(count: int, period: float, delay: float) -> tuple[np.ndarray, np.ndarray]:

@@ -125,6 +125,16 @@ def test_without_message_logs_the_shares_decide(pair, late, kept_up):
     }
 
 
+@pytest.mark.parametrize(("late", "kept_up"), [(6, True), (7, False)])
+def test_without_message_logs_the_share_of_late_interference_decides(pair, late, kept_up):
+    pair.logs["radio/host-a.jsonl"].clear()
+    for second in range(-1, 62):
+        pair.sample("nor", float(second), 0, latenessCounts=[100 * max(second, 0)], lateInterference=late if second > 30 else 0)
+    verdict = analyse(pair.write()).results["verdict"]
+    assert verdict["keptUp"] is kept_up and verdict["networks"][0]["lateInterference"] == late
+    assert [moment["what"] for moment in verdict["late"]] == [f"{late} receptions whose interference was known too late on wan"]
+
+
 def silences(lab: Lab, seconds: float) -> Lab:
     """Without messages: five of six nodes whose radios had no samples for the same seconds, and of which each missed the same two slots."""
     lab.logs["radio/host-a.jsonl"].clear()

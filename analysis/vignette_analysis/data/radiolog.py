@@ -50,6 +50,7 @@ _SAMPLE = {
     "drops": pl.Struct(dict.fromkeys(DROPS, pl.Int64)),
     "worstLatenessSeconds": pl.Float64,
     "lateReleases": pl.Int64,
+    "lateInterference": pl.Int64,
     "latenessCounts": pl.List(pl.Int64),
     "slotsUsed": pl.Int64,
     "slotsMissed": pl.Int64,

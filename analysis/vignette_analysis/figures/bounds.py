@@ -103,9 +103,11 @@ class Marking:
         # A late frame may be lost where the protocol gives up, or where the links change over time.
         answered = [_changes(run) or i.protocol not in UNANSWERED for i in run.instances]
         self._answered = np.array(answered, bool)[self._publisher]
+        self._routed = {n["name"] for n in run.plan.get("spec", {}).get("networks") or [] if n.get("routing")}
         self._scopes = list(self._found_scopes())
         self._late = self._lateness_of_each()
         self._shift, self._unheard = self._actions()
+        self._interference = list(self._late_interference())
 
     def _lateness_of_each(self) -> np.ndarray:
         """How late each delivery may have been. Without lateness it took at least its pair's least undisturbed delay."""
@@ -124,21 +126,20 @@ class Marking:
 
     def _found_scopes(self) -> Iterable[_Scope]:
         """Late intervals by the node whose deliveries they concern. With routing any node may relay, so all deliveries count."""
-        routed = {n["name"] for n in self._run.plan.get("spec", {}).get("networks") or [] if n.get("routing")}
         late: dict[str, list[tuple[int, int]]] = {}
         fatal: dict[str, list[tuple[int, int]]] = {}
         for interval in self._lateness.intervals:
-            node = "" if interval.network in routed else interval.node
+            node = "" if interval.network in self._routed else interval.node
             late.setdefault(node, []).append((interval.start, interval.end))
             if _gives_up(interval):
                 fatal.setdefault(node, []).append((interval.start, interval.end))
         for loss in self._lateness.losses:
-            fatal.setdefault("" if loss.network in routed else loss.node, []).append((loss.start, loss.end))
-        dropping = self._dropping(routed)
+            fatal.setdefault("" if loss.network in self._routed else loss.node, []).append((loss.start, loss.end))
+        dropping = self._dropping()
         for node in sorted({*late, *fatal, *dropping}):
             yield _Scope(self._of_node(node) if node else None, *(union(of.get(node, ())) for of in (late, fatal, dropping)))
 
-    def _dropping(self, routed: set[str]) -> dict[str, list[tuple[int, int]]]:
+    def _dropping(self) -> dict[str, list[tuple[int, int]]]:
         """Intervals by node in which lateness dropped frames: by the emulation, or by the model until the after-effect ended."""
         found: dict[str, list[tuple[int, int]]] = {}
         late = union((i.start, i.end + AFTER_EFFECT * (i.end - i.start)) for i in self._lateness.intervals)
@@ -148,7 +149,7 @@ class Marking:
             after = at < len(late) and late[at, 0] <= loss.end
             if after or certain:
                 start = min(loss.start, late[at, 0]) if after else loss.start
-                found.setdefault("" if loss.network in routed else loss.node, []).append((start, loss.end))
+                found.setdefault("" if loss.network in self._routed else loss.node, []).append((start, loss.end))
         return found
 
     def _of_node(self, node: str) -> np.ndarray:
@@ -200,9 +201,10 @@ class Marking:
         answered = 0.0 if group["name"] == "local" or not chosen.any() else self._answered[chosen].mean()
         lost = marked + offered * answered * self._lost_share()
         lost = min(lost, offered - counts["received"])
+        undue = self._undue(arrived)
         return {
-            "delaySeconds": _delays(self._delay[arrived], late, round(lost), group["delaySeconds"]),
-            "deliveredPercent": self._delivered(offered, counts["received"], chosen, lost),
+            "delaySeconds": _delays(self._delay[arrived], late, round(lost) + undue, group["delaySeconds"]),
+            "deliveredPercent": self._delivered(offered, counts["received"], chosen, lost, undue),
             "marked": int(np.count_nonzero(late)) + marked,
             "markedLost": marked,
         }
@@ -224,12 +226,27 @@ class Marking:
             marked |= there & ~self._answered[rows] & in_flight(self._sent[rows], flight, scope.dropping)
         return marked
 
-    def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float) -> dict | None:
+    def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float, undue: int) -> dict | None:
         if not offered:
             return None
         shifted = self._shift[chosen].sum() / self._seconds
-        low, high = max(received - shifted, 0.0), min(received + lost + shifted, offered)
+        low, high = max(received - undue - shifted, 0.0), min(received + lost + shifted, offered)
         return {"low": 100.0 * float(low) / offered, "high": 100.0 * float(high) / offered}
+
+    def _late_interference(self) -> Iterable[tuple[np.ndarray | slice, int]]:
+        """Deliveries by node, and receptions there that would have failed with interference that was known too late."""
+        receptions: dict[str, int] = {}
+        for found in self._lateness.interference:
+            node = "" if found.network in self._routed else found.node
+            receptions[node] = receptions.get(node, 0) + found.frames
+        for node, count in receptions.items():
+            yield self._of_node(node) if node else slice(None), count
+
+    def _undue(self, arrived: np.ndarray) -> int:
+        """How many of these deliveries may have arrived only because interference was known too late."""
+        over_radio = arrived & self._over_radio
+        undue = sum(min(count, int(np.count_nonzero(over_radio[rows]))) for rows, count in self._interference)
+        return min(undue, int(np.count_nonzero(over_radio)))
 
     def _lost_share(self) -> float:
         """The share of messages that long late intervals and missed slots may have lost besides the marked ones."""

@@ -27,6 +27,8 @@ _LOSSES = {
 }
 # Drops by the radio model that grow when frames arrive late and together.
 _OVERFLOWS = dict.fromkeys(("queueFull", "interfered", "halfDuplex", "fragmentTimeout"), "frames dropped by the radio model")
+# What was received as a transmission of another host or network was known too late.
+_INTERFERENCE = {"lateInterference": "receptions whose interference was known too late"}
 _BUCKET_COLUMNS = [f"bucket{i}" for i in range(len(BUCKETS) + 1)]
 
 
@@ -88,6 +90,8 @@ class Lateness:
     logged: bool = False
     # Intervals in which the radio model dropped frames for reasons that lateness adds to.
     overflows: list[Loss] = field(default_factory=list)
+    # Intervals with receptions that would have failed had transmissions of other hosts or networks been known in time.
+    interference: list[Loss] = field(default_factory=list)
 
 
 def examine(run: Run, log: RadioLog, found: Lateness) -> None:
@@ -99,6 +103,7 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
     found.intervals += _clock_steps(log.samples)
     found.intervals += _without_lines(samples, found.intervals)
     found.overflows += _losses(samples, _OVERFLOWS)
+    found.interference += _losses(samples, _INTERFERENCE)
     # Frames met the earlier values meanwhile: some may have come late, and some may have been lost.
     earlier = _late_steps(run, log.steps) + _late_changes(run, log.changes)
     found.intervals += earlier
@@ -109,7 +114,7 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
 
 def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
     """Each radio's counts between two samples from T0 to the end of the drain, in the times `since` to `ts`."""
-    counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, "slotsMissed", "slotsUsed", "framesSent"]
+    counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, *_INTERFERENCE, "slotsMissed", "slotsUsed", "framesSent"]
     end = run.window[1] if run.window else samples["ts"].max() or run.t0
     flat = in_order(samples, *RADIO).with_columns(
         *(pl.col("latenessCounts").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_BUCKET_COLUMNS)),
@@ -241,6 +246,7 @@ def _network(key: tuple, samples: pl.DataFrame) -> dict:
     counts = [int(samples[name].sum()) for name in _BUCKET_COLUMNS]
     uncounted = samples.filter(~pl.col("counted"))
     lateness = [{"upToSeconds": bound, "frames": count} for bound, count in zip((*BUCKETS, None), counts, strict=True)]
+    interference = int(samples["lateInterference"].sum())
     slots = {"slots": int(samples["slotsUsed"].sum()), "missed": int(samples["slotsMissed"].sum())}
     return {
         "name": key[0],
@@ -248,6 +254,7 @@ def _network(key: tuple, samples: pl.DataFrame) -> dict:
         "late": sum(counts[BUCKETS.index(LATE_FRAME_SECONDS) + 1 :]) + int(uncounted["lateReleases"].sum()),
         "worstSeconds": samples["worstLatenessSeconds"].max() or 0.0,
         "lost": sum(int(samples[reason].sum()) for reason in _LOSSES),
+        **({"lateInterference": interference} if interference else {}),
         **(slots | {"worstSlotSeconds": samples["worstSlotLatenessSeconds"].max() or 0.0} if any(slots.values()) else {}),
         **({"lateness": lateness} if any(counts) else {}),
     }

@@ -126,6 +126,7 @@ def _shares_exceeded(run: Run, lateness: Lateness) -> list[str]:
             ("late", frames, LATE_SHARE, "frames were released late"),
             ("lost", frames + network["lost"], LOST_SHARE, "frames were lost by the emulation"),
             ("missed", slots + network.get("missed", 0), LOST_SHARE, "time slots were missed"),
+            ("lateInterference", frames, LOST_SHARE, "receptions had interference that was known too late"),
         )
         for name, total, limit, what in parts:
             count = network.get(name, 0)
@@ -158,7 +159,7 @@ def _actions(lateness: Lateness) -> dict:
 
 def _moments(run: Run, lateness: Lateness) -> list[dict]:
     """The worst moments as runapi.Late in order of time. Lost frames are chosen first, then the longest lateness."""
-    lost = [loss for loss in lateness.losses if loss.frames]
+    lost = [loss for loss in lateness.losses + lateness.interference if loss.frames]
     found = [((0, -loss.frames), _late(run, loss.node, loss.start, loss.end, f"{loss.frames} {loss.what}", 0.0)) for loss in lost]
     found += [((1, -i.seconds), _late(run, i.node, i.start, i.end, i.what, i.seconds)) for i in lateness.intervals]
     for a in lateness.actions:

@@ -147,11 +147,11 @@ def _bounds(group: dict) -> tuple[str, ...]:
     return group["name"], *times, *shares, number(bounds["marked"]), number(bounds["markedLost"])
 
 
-_TIMING = ("Network", "Frames", "Late", "Worst (s)", "Lost by the emulation", "Slots", "Missed", "Worst slot (s)")
+_TIMING = ("Network", "Frames", "Late", "Worst (s)", "Lost by the emulation", "Interference known late", "Slots", "Missed", "Worst slot (s)")
 
 
 def _timing(network: dict) -> tuple[str, ...]:
-    fields = ("frames", "late", "worstSeconds", "lost", "slots", "missed", "worstSlotSeconds")
+    fields = ("frames", "late", "worstSeconds", "lost", "lateInterference", "slots", "missed", "worstSlotSeconds")
     return network["name"], *(number(network[field]) if field in network else "\u2013" for field in fields)
 
 
