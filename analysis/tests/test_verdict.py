@@ -129,10 +129,19 @@ def test_without_message_logs_the_shares_decide(pair, late, kept_up):
 def test_without_message_logs_the_share_of_late_interference_decides(pair, late, kept_up):
     pair.logs["radio/host-a.jsonl"].clear()
     for second in range(-1, 62):
-        pair.sample("nor", float(second), 0, latenessCounts=[100 * max(second, 0)], lateInterference=late if second > 30 else 0)
+        pair.sample("nor", float(second), 0, latenessCounts=[100 * max(second, 0)], lateInterference=1 if second > 30 else 0)
+        pair.sample("prt", float(second), 0, lateInterference=late - 1 if second > 40 else 0)
     verdict = analyse(pair.write()).results["verdict"]
     assert verdict["keptUp"] is kept_up and verdict["networks"][0]["lateInterference"] == late
-    assert [moment["what"] for moment in verdict["late"]] == [f"{late} receptions whose interference was known too late on wan"]
+    assert verdict["late"] == [
+        {
+            "node": "",
+            "fromSeconds": 30.0,
+            "toSeconds": 41.0,
+            "what": f"{late} receptions whose interference was known too late on wan",
+            "worstSeconds": 0.0,
+        }
+    ]
 
 
 def silences(lab: Lab, seconds: float) -> Lab:

@@ -1,9 +1,11 @@
 """The verdict: whether the bounds of the headline's figures are within the spec's tolerances."""
 
+from dataclasses import replace
+
 from ..data.gaps import Gaps
 from ..data.run import Run, duration
 from .bounds import GIVE_UP_SECONDS, union
-from .lateness import Lateness
+from .lateness import Lateness, Loss
 
 # runapi.MostLate
 MOST_LATE = 50
@@ -159,7 +161,7 @@ def _actions(lateness: Lateness) -> dict:
 
 def _moments(run: Run, lateness: Lateness) -> list[dict]:
     """The worst moments as runapi.Late in order of time. Lost frames are chosen first, then the longest lateness."""
-    lost = [loss for loss in lateness.losses + lateness.interference if loss.frames]
+    lost = [loss for loss in lateness.losses if loss.frames] + _by_network(lateness.interference)
     found = [((0, -loss.frames), _late(run, loss.node, loss.start, loss.end, f"{loss.frames} {loss.what}", 0.0)) for loss in lost]
     found += [((1, -i.seconds), _late(run, i.node, i.start, i.end, i.what, i.seconds)) for i in lateness.intervals]
     for a in lateness.actions:
@@ -168,6 +170,15 @@ def _moments(run: Run, lateness: Lateness) -> list[dict]:
             found.append(((1, -a.seconds), _late(run, a.node, due, a.at, f"{a.what} {a.instance}".strip(), a.seconds)))
     worst = [entry for _, entry in sorted(found, key=lambda pair: pair[0])[:MOST_LATE]]
     return sorted(worst, key=lambda entry: (entry["fromSeconds"], entry["node"], entry["what"]))
+
+
+def _by_network(receptions: list[Loss]) -> list[Loss]:
+    """One entry for all receptions of a network, as there may be some in every second."""
+    found: dict[str, Loss] = {}
+    for one in receptions:
+        before = found.get(one.what, replace(one, frames=0))
+        found[one.what] = Loss(min(before.start, one.start), max(before.end, one.end), before.frames + one.frames, one.what, one.network)
+    return list(found.values())
 
 
 def _late(run: Run, node: str, start: int, end: int, what: str, seconds: float) -> dict:
