@@ -320,10 +320,7 @@ func initialSchedule(w *v1alpha1.TDMAModel, nems []int) (*tdma.Schedule, error) 
 	if err != nil {
 		return nil, err
 	}
-	s, rate := schedule.Structure(), cmp.Or(w.Rate, v1alpha1.DefaultRate)
-	if s.Capacity(uint64(rate.BitsPerSecond())) < 1 {
-		return nil, fmt.Errorf("a slot of %s less %s carries no byte at %s", w.Structure.SlotDuration, w.Structure.SlotOverhead, rate)
-	}
+	s := schedule.Structure()
 	if mute := schedule.WithoutSendSlots(nems); len(mute) > 0 {
 		return nil, fmt.Errorf("%d frames of %d slots are too few for %d nodes: NEM id %d would never send", s.Frames, s.Slots, len(nems), mute[0])
 	}

@@ -121,6 +121,7 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 		"too few slots":                       {edits: []string{"{slotDuration: 5ms}", "{slots: 1}"}, path: "spec.networks[2].tdma.structure", message: "NEM id 5 would never send"},
 		"a slot of overhead":                  {edits: []string{"{slotDuration: 5ms}", "{slotDuration: 5ms, slotOverhead: 5ms}"}, path: "spec.networks[2].tdma.structure", message: "less than slotduration"},
 		"a slot too short for a byte":         {edits: []string{"{slotDuration: 5ms}", "{slotDuration: 5us, slotOverhead: 0ms}"}, path: "spec.networks[2].tdma.structure", message: "carries no byte"},
+		"a rate below a bit a second":         {edits: []string{"rate: 1Mbit", "rate: 0.5bit"}, path: "spec.networks[2].tdma.structure", message: "rate 0.5bit: want 1bit to 1000Gbit"},
 		"radios of a node elsewhere":          {edits: []string{"[hq, veh-2]", "[hq, mast]"}, path: "spec.networks[0].radios[0].nodes[1]", message: `"mast" is not attached to network "vhf"`},
 		"a route over a node elsewhere":       {edits: []string{"via: veh-2", "via: mast"}, path: "spec.networks[1].routing.routes[2].via", message: `"mast" is not attached to network "wide"`},
 		"a route over nobody":                 {edits: []string{"via: veh-2", "via: ghost"}, path: "spec.networks[1].routing.routes[2].via", message: `no node "ghost"`},
