@@ -128,7 +128,7 @@ def _shares_exceeded(run: Run, lateness: Lateness) -> list[str]:
             ("late", frames, LATE_SHARE, "frames were released late"),
             ("lost", frames + network["lost"], LOST_SHARE, "frames were lost by the emulation"),
             ("missed", slots + network.get("missed", 0), LOST_SHARE, "time slots were missed"),
-            ("lateInterference", frames, LOST_SHARE, "receptions had interference that was known too late"),
+            ("lateInterference", frames, LOST_SHARE, "frames were received only because interference was known too late"),
         )
         for name, total, limit, what in parts:
             count = network.get(name, 0)
