@@ -178,11 +178,10 @@ func (f *follower) write(piece []byte) error {
 	if err := f.start(); err != nil {
 		return err
 	}
-	_ = f.control.SetWriteDeadline(time.Now().Add(pieceTimeout))
-	if _, err := f.w.Write(piece); err != nil {
+	return f.inTime(func() error {
+		_, err := f.w.Write(piece)
 		return err
-	}
-	return f.control.Flush()
+	})
 }
 
 // start sends the header before there is data.
@@ -192,8 +191,19 @@ func (f *follower) start() error {
 	}
 	f.started = true
 	setFileHeader(f.w.Header(), f.path)
+	return f.inTime(func() error {
+		f.w.WriteHeader(http.StatusOK)
+		return nil
+	})
+}
+
+// inTime sends something with a time limit. HTTP/2 would end the request at its deadline also while nothing is sent.
+func (f *follower) inTime(send func() error) error {
 	_ = f.control.SetWriteDeadline(time.Now().Add(pieceTimeout))
-	f.w.WriteHeader(http.StatusOK)
+	defer func() { _ = f.control.SetWriteDeadline(time.Time{}) }()
+	if err := send(); err != nil {
+		return err
+	}
 	return f.control.Flush()
 }
 
@@ -209,5 +219,4 @@ func (f *follower) close() {
 	if f.file != nil {
 		_ = f.file.Close()
 	}
-	_ = f.control.SetWriteDeadline(time.Time{})
 }

@@ -1,0 +1,80 @@
+package server
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"vignette.dev/vignette/internal/runapi/client"
+)
+
+// pipes are connections in memory, whose ends share the clock of a test.
+type pipes struct {
+	made chan net.Conn
+	done chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case one := <-p.made:
+		return one, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { close(p.done); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{} }
+
+func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p.made <- there
+	return here, nil
+}
+
+// The API server asks for users' files by HTTP/2, which ends a request at its deadline also when nothing is written.
+func TestALogThatIsQuietForLongIsFollowedOnOverHTTP2(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{Dir: dir, Authenticator: everybody, Policy: Policy{AdminUsers: []string{"anna"}}, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		one, err := s.runs.ensure(keyOf(examplePlan()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		http2 := new(http.Protocols)
+		http2.SetUnencryptedHTTP2(true)
+		listener := &pipes{make(chan net.Conn), make(chan struct{})}
+		serving := &http.Server{Handler: s, Protocols: http2}
+		go func() { _ = serving.Serve(listener) }()
+		defer serving.Close()
+		transport := &http.Transport{DialContext: listener.dial, Protocols: http2}
+		defer transport.CloseIdleConnections()
+		admin := client.New("http://archive", &http.Client{Transport: transport}, func() (string, error) { return "admin", nil })
+
+		const log = "logs/nor/bft/stdout-1.log"
+		body, err := admin.Follow(t.Context(), runUID, log, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer body.Close()
+		for i, text := range []string{"one\n", "two\n", "three\n"} {
+			if _, err := one.files.Append(log, int64(4*i), []byte(text)); err != nil {
+				t.Fatal(err)
+			}
+			got := make([]byte, len(text))
+			if _, err := io.ReadFull(body, got); err != nil || string(got) != text {
+				t.Fatalf("read %q, %v; want %q", got, err, text)
+			}
+			time.Sleep(2 * pieceTimeout)
+		}
+	})
+}
