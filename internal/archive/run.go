@@ -202,6 +202,9 @@ func (r *Run) Open(p string) (*os.File, error) {
 		return nil, err
 	}
 	f, err := r.root.Open(p)
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("%s is below a file: %w", p, fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, err
 	}

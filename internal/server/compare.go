@@ -211,7 +211,10 @@ func (c *comparer) compare(ctx context.Context, query url.Values) ([]byte, error
 // comparisonError distinguishes an analysis that cannot be reached from one that takes too long.
 func comparisonError(err error) error {
 	var late interface{ Timeout() bool }
-	if errors.As(err, &late) && late.Timeout() {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.As(err, &late) && late.Timeout():
 		return statusErrorf(http.StatusGatewayTimeout, "the analysis beside the server did not answer in time: compare fewer runs, or try again later")
 	}
 	return statusErrorf(http.StatusServiceUnavailable, "the analysis beside the server cannot be reached: %v: see the container analysis of the pod vignette-server",

@@ -316,7 +316,7 @@ func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) e
 
 // statOpened returns a file's information, or an error that says what is missing. On an error it closes the file.
 func statOpened(f *os.File, err error, missing string, arguments ...any) (fs.FileInfo, error) {
-	if os.IsNotExist(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, statusErrorf(http.StatusNotFound, missing, arguments...)
 	}
 	if err != nil {

@@ -293,7 +293,7 @@ func (p statusError) Error() string { return p.Problem.Error }
 
 func (s *Server) writeError(w *responseRecorder, r *http.Request, err error) {
 	p := classify(err)
-	if p.status >= http.StatusInternalServerError {
+	if p.status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) {
 		s.config.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
 	}
 	if w.written {
@@ -327,6 +327,8 @@ func classify(err error) statusError {
 		status = http.StatusConflict
 	case errors.As(err, &large):
 		status = http.StatusRequestEntityTooLarge
+	case errors.Is(err, context.Canceled):
+		return statusError{http.StatusServiceUnavailable, runapi.Problem{Error: "the request was given up: the server is about to end, or the client has left"}}
 	case errors.Is(err, archive.ErrDigest):
 		status = http.StatusUnprocessableEntity
 	case errors.Is(err, archive.ErrQuota), errors.Is(err, archive.ErrTeamQuota), errors.Is(err, archive.ErrScenarioQuota):

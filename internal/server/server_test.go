@@ -374,6 +374,38 @@ func TestALongPollWithoutAChangeAnswersWithTheSameRevision(t *testing.T) {
 	}
 }
 
+// The requests of a server that ends are cancelled, too.
+func TestARequestThatIsGivenUpIsNoFailureOfTheServer(t *testing.T) {
+	var logged bytes.Buffer
+	l := newLab(t, func(c *Config) { c.Log = slog.New(slog.NewTextHandler(&logged, nil)) })
+	l.plan()
+	for token, path := range map[string]string{"nor": "/v1/agent/plan?app=bft&revision=1", "operator": "/v1/news?since=0&epoch=" + l.server.runs.updates.epoch} {
+		ctx, cancel := context.WithCancel(t.Context())
+		request := httptest.NewRequestWithContext(ctx, http.MethodGet, path, http.NoBody)
+		request.Header.Set("Authorization", "Bearer "+token)
+		cancel()
+		answer := httptest.NewRecorder()
+		l.server.ServeHTTP(answer, request)
+		if answer.Code != http.StatusServiceUnavailable || !strings.Contains(answer.Body.String(), "given up") || logged.Len() > 0 {
+			t.Errorf("%s: %d %s, logged %q; want 503, nothing logged", path, answer.Code, answer.Body, &logged)
+		}
+	}
+}
+
+func TestAPathBelowAFileIsNoFile(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	answer, err := l.fetch("/v1/runs/" + runUID + "/files/run.json/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusNotFound || !strings.Contains(string(text), "has no file run.json/x") {
+		t.Errorf("got %d %s, %v; want 404 with the path", answer.StatusCode, text, err)
+	}
+}
+
 func TestRevisionsGrowAcrossRestarts(t *testing.T) {
 	l := newLab(t)
 	last, actions := int64(0), []func(*runapi.Plan){withT0}

@@ -60,7 +60,7 @@ func (n *runUpdates) since(sequence int64) (runapi.Updates, <-chan struct{}) {
 // getUpdates answers once a run changed after the operator's sequence, or empty after LongPoll. Another epoch is answered at once.
 func (s *Server) getUpdates(w http.ResponseWriter, r *http.Request, who Identity) error {
 	if !s.config.Policy.operator(who) {
-		return statusErrorf(http.StatusForbidden, "%s may not follow the changes of all runs: only the operator may", who.Username)
+		return notPermitted(who, "following the changes of all runs")
 	}
 	query := r.URL.Query()
 	sequence, err := strconv.ParseInt(query.Get("since"), 10, 64)

@@ -77,6 +77,9 @@ func TestOnlyTheOperatorFollowsTheNewsOfAllRuns(t *testing.T) {
 			t.Errorf("%s got %v; want 403", who, err)
 		}
 	}
+	if _, err := l.as("").Updates(context.Background(), "", 0); !client.HasStatus(err, http.StatusUnauthorized) {
+		t.Errorf("without a token: %v; want 401", err)
+	}
 }
 
 func must(t *testing.T, err error) {
