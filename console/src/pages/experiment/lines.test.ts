@@ -41,6 +41,29 @@ test("the first lines are kept where they are wanted, however many come at once"
   expect([lines.isFull, lines.forgotten]).toEqual([true, 0]);
 });
 
+test("long lines are kept up to a bound, also those that are cut", () => {
+  for (const length of [1000, 20_000]) {
+    const lines = new Lines(1000, false, false, 100_000);
+    for (let i = 0; i < 500; i++) lines.add("x".repeat(length) + "\n");
+    expect(lines.snapshot().length).toBeGreaterThanOrEqual(100_000 / length);
+    expect(lines.snapshot().length).toBeLessThanOrEqual(120_000 / length);
+    expect(lines.forgotten + lines.snapshot().length).toBe(500);
+  }
+});
+
+test("the newest line is kept, however long it is", () => {
+  const lines = new Lines(1000, false, false, 10);
+  for (const text of ["first", "a long line"]) lines.add(`${text}\n`);
+  expect(texts(lines)).toEqual(["a long line"]);
+});
+
+test("the first lines are kept until there is no room for more characters", () => {
+  const lines = new Lines(1000, false, true, 10);
+  for (const text of ["12345", "123456789", "1"]) lines.add(`${text}\n`);
+  expect(texts(lines)).toEqual(["12345", "123456789"]);
+  expect([lines.isFull, lines.forgotten]).toEqual([true, 0]);
+});
+
 test("a line without an end does not grow for ever", () => {
   const lines = new Lines(5);
   for (let i = 0; i < 30; i++) lines.add("x".repeat(100_000));

@@ -10,9 +10,14 @@ export interface Line {
 // Longer lines are cut, to fit a screen.
 const longest = 4096;
 
+const mostCharacters = 64 << 20;
+
 /** Lines collects lines from pieces of text, and keeps the newest, or the first. */
 export class Lines {
   private kept: Line[] = [];
+  /** lengths of the kept lines before they were cut, as browsers keep the text that a part comes from; characters is their sum. */
+  private lengths: number[] = [];
+  private characters = 0;
   private partial = "";
   private count = 0;
   private skipping: boolean;
@@ -23,6 +28,8 @@ export class Lines {
     beginsWithin = false,
     /** keepsFirst is set to keep the first lines, and to leave out those for which there is no room. */
     private readonly keepsFirst = false,
+    /** room is the most characters of all kept lines. */
+    private readonly room = mostCharacters,
   ) {
     this.skipping = beginsWithin;
   }
@@ -33,7 +40,16 @@ export class Lines {
     this.partial = (parts.pop() ?? "").slice(-1_000_000);
     for (const text of parts) this.push(text);
     // Some more are kept, so that not every piece copies all.
-    if (this.kept.length > 1.2 * this.most) this.kept = this.kept.slice(-this.most);
+    if (!this.keepsFirst && (this.kept.length > 1.2 * this.most || this.characters > 1.2 * this.room)) this.forget();
+  }
+
+  private forget(): void {
+    let oldest = 0;
+    while (oldest < this.kept.length - 1 && (this.kept.length - oldest > this.most || this.characters > this.room)) {
+      this.characters -= this.lengths[oldest++] ?? 0;
+    }
+    this.kept = this.kept.slice(oldest);
+    this.lengths = this.lengths.slice(oldest);
   }
 
   /** end adds what is left without an end of line. */
@@ -49,11 +65,13 @@ export class Lines {
     }
     if (this.isFull) return;
     this.kept.push({ number: this.count++, text: text.length > longest ? `${text.slice(0, longest)} …` : text, milliseconds: timeOf(text) });
+    this.lengths.push(text.length);
+    this.characters += text.length;
   }
 
   /** isFull is set when lines that come are left out. */
   get isFull(): boolean {
-    return this.keepsFirst && this.count >= this.most;
+    return this.keepsFirst && (this.count >= this.most || this.characters >= this.room);
   }
 
   /** newest lines that are kept, in another array each time. */
