@@ -338,6 +338,32 @@ func TestALogThatTheAppMakesShorterIsReportedOnce(t *testing.T) {
 	}
 }
 
+func TestALogThatTheAppReplacesIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newReportingShipper(t, s)
+	ship := func() {
+		t.Helper()
+		if _, err := shipper.shipRound(t.Context(), 1<<20, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, text := range []string{"old one\n", "old one\nold two\n"} {
+		writeLog(t, dir, text)
+		ship()
+	}
+	for _, text := range []string{"new one\nnew two\n", "newer 1\nnewer 2\n"} {
+		another := filepath.Join(dir, ".another")
+		if err := errors.Join(os.WriteFile(another, []byte(text), 0o600), os.Rename(another, filepath.Join(dir, "x.log"))); err != nil {
+			t.Fatal(err)
+		}
+		ship()
+	}
+	if told := s.event(t, eventNotArchived); len(told) != 1 || !strings.Contains(told[0].Message, "x.log was replaced by the app with another file: its first 16 bytes are not archived") {
+		t.Errorf("told %+v; want once that it was replaced", told)
+	}
+}
+
 func TestALogThatBecomesShorterWhereItWasResumedIsReported(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

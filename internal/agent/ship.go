@@ -61,6 +61,8 @@ type shipper struct {
 	resumedAt map[string]int64
 	// shorterAt is the position below which a log was last found to end, so that this is reported once.
 	shorterAt map[string]int64
+	// inodes of the logs; 0 once it is reported that the app put another file in a log's place.
+	inodes map[string]uint64
 	// created are the logs that exist in the archive, also empty ones.
 	created map[string]bool
 	// refusedFiles will never be accepted by the archive.
@@ -85,7 +87,7 @@ type confirmedSize struct {
 }
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
-	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, shorterAt: map[string]int64{}, created: map[string]bool{},
+	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, shorterAt: map[string]int64{}, inodes: map[string]uint64{}, created: map[string]bool{},
 		refusedFiles: map[string]bool{}, unreadable: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
 		confirmed: map[string][]confirmedSize{}, punchedTo: map[string]int64{}, budget: &spoolBudget{}}
 }
@@ -147,6 +149,7 @@ func (s *shipper) shipRound(ctx context.Context, budget int64, last bool) (whole
 		info, failed := entry.Info()
 		if failed == nil {
 			s.noteShorter(name, info.Size())
+			s.noteReplaced(name, info)
 		}
 		if failed == nil && r.hasNewBytes(name, info.Size()) {
 			failed = r.addFile(ctx, name)
@@ -375,6 +378,22 @@ func (s *shipper) noteShorter(name string, size int64) {
 	}
 	s.shorterAt[name] = position
 	s.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: fmt.Sprintf("%s was made shorter by the app, from %d to %d bytes: nothing of it is archived until it is longer", name, position, size)})
+}
+
+// noteReplaced reports another file in a log's place: the archive gets its end after the bytes of the file before.
+func (s *shipper) noteReplaced(name string, info fs.FileInfo) {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	before, known := s.inodes[name]
+	if !ok || known && before == 0 {
+		return
+	}
+	s.inodes[name] = stat.Ino
+	position := s.positions[name]
+	if !known || before == stat.Ino || position == 0 || info.Size() < position {
+		return
+	}
+	s.inodes[name] = 0
+	s.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: fmt.Sprintf("%s was replaced by the app with another file: its first %d bytes are not archived, as the archive has those of the file before", name, position)})
 }
 
 const (
