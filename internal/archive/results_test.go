@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -82,5 +83,24 @@ func TestResultsOfARunAreLimitedInNumber(t *testing.T) {
 		if _, err := run.ReplaceResult(c.path, c.content); (err != nil) != c.refused {
 			t.Errorf("%s: %v, want it refused: %v", c.path, err, c.refused)
 		}
+	}
+}
+
+func TestFilesThatAreReplacedAtTheSameTimeCountOnce(t *testing.T) {
+	r := openRun(t, t.TempDir(), 0)
+	for i := range 200 {
+		var both sync.WaitGroup
+		for range 4 {
+			both.Go(func() {
+				if _, err := r.ReplaceResult("results/x", bytes.NewReader(make([]byte, i))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		both.Wait()
+	}
+	files, err := r.Files()
+	if err != nil || len(files) != 1 || files[0].Size != r.Size() {
+		t.Errorf("files %+v, %v; %d bytes are counted", files, err, r.Size())
 	}
 }

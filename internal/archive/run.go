@@ -80,6 +80,7 @@ type Run struct {
 	// logBytes are those of logs, recordBytes those of records and results.
 	logBytes, recordBytes atomic.Int64
 	counting              sync.Mutex // of those together with the team's
+	replacing             sync.Mutex // of files, as each counts the one before
 
 	sealed atomic.Bool
 	closed atomic.Bool
@@ -483,10 +484,8 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 	}
 	temporary := path.Join(dir, temporaryPrefix+rand.Text())
 	size, err := r.writeSynced(temporary, content)
-	var before int64
 	if err == nil {
-		before = r.sizeOf(p)
-		err = r.root.Rename(temporary, p)
+		err = r.putInPlace(temporary, p, size)
 	}
 	if err != nil {
 		_ = r.root.Remove(temporary)
@@ -495,11 +494,22 @@ func (r *Run) Replace(p string, content io.Reader) (int64, error) {
 		}
 		return 0, fmt.Errorf("archive: write %s: %w", p, err)
 	}
-	r.countRecord(before, size)
+	return size, r.syncDir(dir)
+}
+
+// putInPlace renames a written file to p, and counts it in place of the one before.
+func (r *Run) putInPlace(temporary, p string, size int64) error {
+	r.replacing.Lock()
+	defer r.replacing.Unlock()
+	before := r.sizeOf(p)
+	if err := r.root.Rename(temporary, p); err != nil {
+		return err
+	}
+	r.count(&r.recordBytes, size-before)
 	if isResult(p) {
 		r.noteResult(p, size)
 	}
-	return size, r.syncDir(dir)
+	return nil
 }
 
 // sizeOf a file; 0 if it does not exist.

@@ -72,9 +72,6 @@ func (r *Run) teamQuotaError() error {
 
 func (r *Run) release(n int64) { r.count(&r.logBytes, -n) }
 
-// countRecord counts a record or result that replaced another one.
-func (r *Run) countRecord(before, now int64) { r.count(&r.recordBytes, now-before) }
-
 // count changes a counter of the run, and that of its team unless the run is closed: then the team has let go of all that the run had.
 func (r *Run) count(counter *atomic.Int64, n int64) (ofRun, ofTeam int64) {
 	r.counting.Lock()
