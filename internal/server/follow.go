@@ -156,7 +156,11 @@ func (f *follower) copy() error {
 		}
 		f.file = file
 	}
-	piece := make([]byte, pieceBytes)
+	info, err := f.file.Stat()
+	if err != nil || info.Size() <= f.offset { // most often: other logs of the run have grown
+		return err
+	}
+	piece := make([]byte, min(pieceBytes, info.Size()-f.offset))
 	for {
 		n, err := f.file.ReadAt(piece, f.offset)
 		if n > 0 {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -77,4 +79,31 @@ func TestALogThatIsQuietForLongIsFollowedOnOverHTTP2(t *testing.T) {
 			time.Sleep(2 * pieceTimeout)
 		}
 	})
+}
+
+func TestAFollowerTakesNoMemoryWhileOtherLogsGrow(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	l.log("nor", "bft", "stdout-1.log", "one\n")
+	answer := httptest.NewRecorder()
+	f := &follower{w: answer, control: http.NewResponseController(answer), run: l.server.runs.get(runUID), path: "logs/nor/bft/stdout-1.log"}
+	defer f.close()
+	copies := func(n int) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		for range n {
+			if err := f.copy(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	copies(1)
+	if used := copies(100); used > pieceBytes {
+		t.Errorf("100 looks at a log that does not grow took %d bytes; want next to none", used)
+	}
+	if answer.Body.String() != "one\n" {
+		t.Errorf("sent %q; want the log once", answer.Body)
+	}
 }
