@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"net"
 	"net/http"
@@ -16,7 +17,6 @@ import (
 	"sync"
 	"time"
 
-	"vignette.dev/vignette/internal/archive"
 	"vignette.dev/vignette/internal/runapi"
 )
 
@@ -169,14 +169,14 @@ func (s *Server) comparableRun(r *http.Request, who Identity, uid string) (strin
 	if err != nil {
 		return "", err
 	}
-	files, err := run.files.Files()
+	results, err := run.files.Open(resultsFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", statusErrorf(http.StatusConflict, "run %s has no results yet: it must have been analysed", run.files.Key())
+	}
 	if err != nil {
 		return "", err
 	}
-	if !slices.ContainsFunc(files, func(f archive.File) bool { return f.Path == resultsFile }) {
-		return "", statusErrorf(http.StatusConflict, "run %s has no results yet: it must have been analysed", run.files.Key())
-	}
-	return run.files.Key().String(), nil
+	return run.files.Key().String(), results.Close()
 }
 
 // compare has the analysis compare runs. If it cannot, its own message says why.
