@@ -105,18 +105,13 @@ func (s *Server) postCapture(w http.ResponseWriter, r *http.Request, who Identit
 
 // offsetAndFollow reads the query parameters offset and follow.
 func offsetAndFollow(r *http.Request) (offset int64, follow bool, err error) {
-	query := r.URL.Query()
-	if text := query.Get("offset"); text != "" {
+	if text := r.URL.Query().Get("offset"); text != "" {
 		if offset, err = strconv.ParseInt(text, 10, 64); err != nil || offset < 0 || offset > math.MaxInt64/2 {
 			return 0, false, statusErrorf(http.StatusBadRequest, "offset %q: want a number of bytes, 0 or more", text)
 		}
 	}
-	if text := query.Get("follow"); text != "" {
-		if follow, err = strconv.ParseBool(text); err != nil {
-			return 0, false, statusErrorf(http.StatusBadRequest, "follow %q: want true or false", text)
-		}
-	}
-	return offset, follow, nil
+	follow, err = boolIn(r, "follow")
+	return offset, follow, err
 }
 
 // captureWait is how long a seal waits for captures after agents took part of its time.

@@ -174,11 +174,15 @@ func (s *Server) getState(w http.ResponseWriter, r *http.Request, who Identity) 
 	if err != nil {
 		return err
 	}
+	live, err := boolIn(r, "live")
+	if err != nil {
+		return err
+	}
 	state, err := run.snapshot()
 	if err != nil {
 		return err
 	}
-	if r.URL.Query().Get("live") == "true" {
+	if live {
 		state.Live = run.tally.liveState()
 	}
 	return writeJSON(w, http.StatusOK, state)
@@ -266,22 +270,33 @@ func (s *Server) listFiles(w http.ResponseWriter, r *http.Request, who Identity)
 	if err != nil {
 		return err
 	}
+	digests, err := boolIn(r, "digests")
+	if err != nil {
+		return err
+	}
 	manifest, err := run.manifest()
 	if err != nil {
 		return err
 	}
-	if text := r.URL.Query().Get("digests"); text != "" {
-		wanted, err := strconv.ParseBool(text)
-		if err != nil {
-			return statusErrorf(http.StatusBadRequest, "digests %q: want true or false", text)
-		}
-		if wanted {
-			if err := run.addDigests(&manifest); err != nil {
-				return err
-			}
+	if digests {
+		if err := run.addDigests(&manifest); err != nil {
+			return err
 		}
 	}
 	return writeJSON(w, http.StatusOK, manifest)
+}
+
+// boolIn reads a query parameter that is true or false, and false without it.
+func boolIn(r *http.Request, name string) (bool, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return false, nil
+	}
+	value, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, statusErrorf(http.StatusBadRequest, "%s %q: want true or false", name, text)
+	}
+	return value, nil
 }
 
 func (s *Server) getFile(w http.ResponseWriter, r *http.Request, who Identity) error {

@@ -392,6 +392,27 @@ func TestARequestThatIsGivenUpIsNoFailureOfTheServer(t *testing.T) {
 	}
 }
 
+func TestTrueAndFalseAreReadAlikeInEveryQuery(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	for path, want := range map[string]string{
+		"?live=1":                    `"live":{`,
+		"?live=yes":                  `want true or false`,
+		"/files?digests=yes":         `want true or false`,
+		"/files/run.json?follow=yes": `want true or false`,
+	} {
+		answer, err := l.fetch("/v1/runs/" + runUID + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(answer.Body)
+		_ = answer.Body.Close()
+		if refused := strings.HasPrefix(want, "want"); err != nil || !strings.Contains(string(text), want) || refused != (answer.StatusCode == http.StatusBadRequest) {
+			t.Errorf("%s: %d %s, %v; want %s", path, answer.StatusCode, text, err, want)
+		}
+	}
+}
+
 func TestAPathBelowAFileIsNoFile(t *testing.T) {
 	l := newLab(t)
 	l.plan()
