@@ -35,6 +35,22 @@ func TestLogsGrowWhetherOrNotTheyAreKeptOpen(t *testing.T) {
 	}
 }
 
+func TestALogWhoseFileWasLostIsOpenedAnew(t *testing.T) {
+	run := openRun(t, t.TempDir(), 0)
+	const log = "logs/nor/bft/stdout-1.log"
+	appendTo(t, run, log, 0, "line")
+	if err := run.files[log].file.Close(); err != nil { // as a network file system does
+		t.Fatal(err)
+	}
+	if _, err := run.Append(log, 4, []byte("line")); err == nil {
+		t.Fatal("an append to a closed file succeeded")
+	}
+	appendTo(t, run, log, 4, "line")
+	if got := read(t, run, log); got != "lineline" {
+		t.Errorf("the log has %q; want both lines", got)
+	}
+}
+
 func TestIdleLogsMakeRoomForThoseThatGrow(t *testing.T) {
 	run := openRun(t, t.TempDir(), 0)
 	run.open.maxOpen = 1

@@ -331,9 +331,10 @@ func (r *Run) writeAt(p string, lf *logFile, fresh []byte) error {
 		err, lf.synced = f.Sync(), time.Now()
 	}
 	if err != nil {
-		return errors.Join(err, f.Truncate(lf.size))
+		err = errors.Join(err, f.Truncate(lf.size))
+		r.open.release(lf) // a network file system may have lost it: the next append opens it anew
 	}
-	return nil
+	return err
 }
 
 func (r *Run) openForAppend(p string) (*os.File, error) {
