@@ -158,7 +158,8 @@ func (s *Server) getCompare(w http.ResponseWriter, r *http.Request, who Identity
 	if err != nil {
 		return err
 	}
-	return sendComparison(w, form, text)
+	sendComparison(w, form, text)
+	return nil
 }
 
 // comparableRun returns a run's folder below the archive, if the caller may read it.
@@ -221,15 +222,11 @@ func comparisonError(err error) error {
 		strings.ReplaceAll(err.Error(), "\n", " "))
 }
 
-func sendComparison(w http.ResponseWriter, form string, text []byte) error {
+func sendComparison(w http.ResponseWriter, form string, text []byte) {
 	header := w.Header()
 	setFileHeader(header, "comparison")
 	header.Set("Content-Type", comparisonTypes[form])
 	// A page may use its own styles, and nothing else.
 	header.Set("Content-Security-Policy", "sandbox; default-src 'none'; style-src 'unsafe-inline'")
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(len(text)/slowestReader)*time.Second))
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
-	_, err := w.Write(text)
-	return err
+	send(w, http.StatusOK, text)
 }

@@ -21,6 +21,13 @@ type pipes struct {
 	done chan struct{}
 }
 
+// newPipes are those of a server.
+func newPipes(server *http.Server) *pipes {
+	p := &pipes{make(chan net.Conn), make(chan struct{})}
+	go func() { _ = server.Serve(p) }()
+	return p
+}
+
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case one := <-p.made:
@@ -54,9 +61,8 @@ func TestALogThatIsQuietForLongIsFollowedOnOverHTTP2(t *testing.T) {
 		}
 		http2 := new(http.Protocols)
 		http2.SetUnencryptedHTTP2(true)
-		listener := &pipes{make(chan net.Conn), make(chan struct{})}
 		serving := &http.Server{Handler: s, Protocols: http2}
-		go func() { _ = serving.Serve(listener) }()
+		listener := newPipes(serving)
 		defer serving.Close()
 		transport := &http.Transport{DialContext: listener.dial, Protocols: http2}
 		defer transport.CloseIdleConnections()
@@ -106,4 +112,29 @@ func TestAFollowerTakesNoMemoryWhileOtherLogsGrow(t *testing.T) {
 	if answer.Body.String() != "one\n" {
 		t.Errorf("sent %q; want the log once", answer.Body)
 	}
+}
+
+func TestAReaderThatStallsIsGivenUp(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		s, err := New(Config{Dir: dir, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		serving := &http.Server{Handler: s}
+		connection, err := newPipes(serving).dial(t.Context(), "", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer serving.Close()
+		defer connection.Close()
+		if _, err := io.WriteString(connection, "GET /v1/openapi.json HTTP/1.1\r\nHost: archive\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * pieceTimeout)
+		if text, err := io.ReadAll(connection); err != nil || len(text) > 0 {
+			t.Errorf("after a minute the server sends %d bytes more, %v; want the connection ended", len(text), err)
+		}
+	})
 }

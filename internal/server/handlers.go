@@ -352,10 +352,7 @@ func serveFile(w http.ResponseWriter, r *http.Request, p string, info fs.FileInf
 
 // serveContent is serveFile without its header.
 func serveContent(w http.ResponseWriter, r *http.Request, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
-	transfer := time.Duration(info.Size()/slowestReader) * time.Second
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + transfer))
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
+	defer limitSending(w, info.Size())()
 	http.ServeContent(w, r, "", modified, content)
 }
 

@@ -253,8 +253,8 @@ func (s *Server) getMovement(w http.ResponseWriter, r *http.Request, who Identit
 		return one.err
 	}
 	w.Header().Set("Content-Type", "application/octet-stream")
-	_, err = w.Write(one.byPlatform[platform]) // none if it has no position
-	return err
+	send(w, http.StatusOK, one.byPlatform[platform]) // nothing if it has no position
+	return nil
 }
 
 // platformOf returns the scenario's digest and the platform of a node, or the one that an instance on it reports; an empty digest without

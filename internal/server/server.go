@@ -203,8 +203,8 @@ func (s *Server) handlers() map[string]handler {
 func (s *Server) getDescription(w http.ResponseWriter, _ *http.Request, _ Identity) error {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	_, err := w.Write(runapi.OpenAPI)
-	return err
+	send(w, http.StatusOK, runapi.OpenAPI)
+	return nil
 }
 
 func serveHealth(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
@@ -350,9 +350,22 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	send(w, status, append(text, '\n'))
+	return nil
+}
+
+// send an answer, for which a reader has a limited time.
+func send(w http.ResponseWriter, status int, content []byte) {
+	defer limitSending(w, int64(len(content)))()
 	w.WriteHeader(status)
-	_, err = w.Write(append(text, '\n'))
-	return err
+	_, _ = w.Write(content) // the reader may be gone
+}
+
+// limitSending gives a reader of so many bytes a time limit, which its caller ends.
+func limitSending(w http.ResponseWriter, bytes int64) (end func()) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(bytes/slowestReader)*time.Second))
+	return func() { _ = control.SetWriteDeadline(time.Time{}) }
 }
 
 // maxHeaderBytes of a request: a comparison of runapi.MaxCompared runs has 41 kB of UIDs, its reference figures at most
