@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 var testKey = Key{Namespace: "team-nor", Name: "quickstart", UID: "0b6fd5cc-1f7c-4c0e-9d7f-6c1b6a3c2b10"}
@@ -181,6 +182,40 @@ func TestSealedLogsKeepTheirChecksum(t *testing.T) {
 	}
 	if _, err := run.Append(testLog, 0, []byte("abc")); err != nil {
 		t.Errorf("the same bytes again after the seal: %v", err)
+	}
+}
+
+func TestTheSealHasALogThatAnAppendBeganBefore(t *testing.T) {
+	run := openRun(t, t.TempDir(), 0)
+	const log = "logs/nor/bft/stdout-1.log"
+	run.space.mu.Lock() // keeps the append between its look at the seal and its write
+	appended := make(chan error)
+	go func() {
+		_, err := run.Append(log, 0, []byte("line"))
+		appended <- err
+	}()
+	for lf := run.logFile(log); lf.mu.TryLock(); {
+		lf.mu.Unlock()
+		time.Sleep(time.Millisecond)
+	}
+	sealed := make(chan []Sealed, 1)
+	go func() {
+		logs, err := run.Seal()
+		if err != nil {
+			t.Error(err)
+		}
+		sealed <- logs
+	}()
+	select {
+	case logs := <-sealed:
+		t.Errorf("the seal has %+v and did not wait for the append", logs)
+		run.space.mu.Unlock()
+		<-appended
+	case <-time.After(100 * time.Millisecond):
+		run.space.mu.Unlock()
+		if err, logs := <-appended, <-sealed; err != nil || len(logs) != 1 || logs[0].Path != log || logs[0].Size != 4 {
+			t.Errorf("appended with %v, sealed %+v; want the log with its line", err, logs)
+		}
 	}
 }
 

@@ -374,6 +374,7 @@ func (w writerFunc) Write(p []byte) (int, error) { w(p); return len(p), nil }
 // Seal ends the growth of all logs and returns their checksums, in order of path.
 func (r *Run) Seal() ([]Sealed, error) {
 	r.sealed.Store(true)
+	r.CloseLogs() // waits for appends that began before, which may make a log
 	files, err := r.Files()
 	if err != nil {
 		return nil, err
@@ -396,14 +397,12 @@ func (r *Run) Seal() ([]Sealed, error) {
 func (r *Run) MarkSealed() { r.sealed.Store(true) }
 
 func (r *Run) sealFile(p string) (Sealed, error) {
-	// An append that passed the check before the seal still has this lock.
 	lf := r.logFile(p)
 	if lf == nil {
 		return Sealed{}, fmt.Errorf("there are more than %d logs", r.maxLogs)
 	}
 	lf.mu.Lock()
 	defer lf.mu.Unlock()
-	r.open.release(lf)
 	f, err := r.root.OpenFile(p, os.O_RDWR, 0)
 	if err != nil {
 		return Sealed{}, err
