@@ -73,6 +73,7 @@ func (c *radioChecker) once(err *field.Error) field.ErrorList {
 func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, waveforms map[string]v1alpha1.WaveformSpec, scenario *Scenario) (errs field.ErrorList) {
 	c := &radioChecker{spec: spec, topology: t, scenario: scenario, reported: map[string]bool{}}
 	errs = append(checkTopologies(t, spec), checkOneRoute(t, spec)...)
+	errs = append(errs, checkFixed(spec)...)
 	for i, network := range spec.Networks {
 		path := field.NewPath("spec", "networks").Index(i)
 		errs = append(errs, checkRoutes(t, network, path)...)

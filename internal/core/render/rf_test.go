@@ -115,6 +115,8 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 		"a node that is nowhere": {edits: []string{", position: {latitude: \"58.1\", longitude: \"7.9\", altitude: 10m}", ", nem: 30"}, path: "spec.nodes[2].platform", message: "not 30"},
 		"a latitude beyond the pole": {edits: []string{`"58.1"`, `"98.1"`}, path: "spec.nodes[2].position",
 			message: "latitude"},
+		"the same without radios": {edits: []string{`"58.1"`, `"98.1"`, "mast, position", "mast, networks: [lan], position", ", networks: [mesh, lan]}\n  apps", "}\n  apps"},
+			path: "spec.nodes[2].position", message: "latitude"},
 		"a PCR that is none":                  {edits: []string{"rate: 175kbit", "pcr: '<x/>'"}, path: "spec.networks[0].rfpipe.pcr", message: ""},
 		"a bandwidth of nothing":              {edits: []string{"bandwidth: 250kHz", "bandwidth: 0Hz"}, path: "spec.networks[0].rfpipe.phy", message: "must be more than 0 Hz"},
 		"a schedule with an unknown node":     {edits: []string{"structure: {slotDuration: 5ms}, ", scheduleOf("77")}, path: "spec.networks[2].tdma.schedule", message: "names NEM id 77, which no node of the network has: they have 1,5"},

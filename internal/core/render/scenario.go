@@ -159,10 +159,7 @@ func (c *radioChecker) whyMisplaced(network v1alpha1.Network, entry string, from
 		case node.Position != nil && fromScenario:
 			return fmt.Sprintf("node %s is fixed, and network %s takes its pathloss from the scenario, which does not have it: "+
 				"give it a platform, or set phy.pathloss to FreeSpace or TwoRay", node.Name, network.Name)
-		case node.Position != nil:
-			if err := checkPosition(*node.Position); err != nil {
-				return err.Error()
-			}
+		case node.Position != nil: // checkFixed checks it
 		case !carried && c.scenario != nil:
 			return c.scenario.missingPlatform(node)
 		case !carried:
@@ -172,6 +169,19 @@ func (c *radioChecker) whyMisplaced(network v1alpha1.Network, entry string, from
 		}
 	}
 	return ""
+}
+
+// checkFixed finds nodes with a position that is not on Earth. Apps report it, whatever the model of their networks.
+func checkFixed(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
+	for i, node := range spec.Nodes {
+		if node.Position == nil {
+			continue
+		}
+		if err := checkPosition(*node.Position); err != nil {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "nodes").Index(i).Child("position"), node.Name, err.Error()))
+		}
+	}
+	return errs
 }
 
 func checkPosition(p v1alpha1.Position) error {
