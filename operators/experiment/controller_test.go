@@ -124,6 +124,19 @@ func TestASubnetOfTheClusterIsRefused(t *testing.T) {
 	}
 }
 
+func TestAStaticRouteIntoTheClusterIsRefused(t *testing.T) {
+	w := newWorld(t, func(e *v1alpha1.Experiment) {
+		network := &e.Spec.Networks[0]
+		via := e.Spec.Nodes[slices.IndexFunc(e.Spec.Nodes, func(n v1alpha1.Node) bool { return n.Count == nil && slices.Contains(n.Networks, network.Name) })].Name
+		network.Routing = &v1alpha1.Routing{Protocol: v1alpha1.RoutingStatic, Routes: []v1alpha1.StaticRoute{{To: "172.16.0.0/12", Via: via}, {To: "10.0.0.0/8", Via: via}}}
+	})
+	w.settle()
+	accepted := meta.FindStatusCondition(w.experiment().Status.Conditions, v1alpha1.ConditionAccepted)
+	if accepted.Reason != scope.ReasonSubnetOverlap || !strings.Contains(accepted.Message, "spec.networks[0].routing.routes[1].to") || !strings.Contains(accepted.Message, "of node n1") {
+		t.Errorf("Accepted is %+v", accepted)
+	}
+}
+
 func TestAQuotaOfLimitsNeedsDefaults(t *testing.T) {
 	w := newWorld(t)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: w.key.Namespace}}

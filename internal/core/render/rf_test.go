@@ -128,6 +128,8 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 		"a route over a node elsewhere":       {edits: []string{"via: veh-2", "via: mast"}, path: "spec.networks[1].routing.routes[2].via", message: `"mast" is not attached to network "wide"`},
 		"a route over nobody":                 {edits: []string{"via: veh-2", "via: ghost"}, path: "spec.networks[1].routing.routes[2].via", message: `no node "ghost"`},
 		"a route to nowhere":                  {edits: []string{"to: veh-3", "to: ghost"}, path: "spec.networks[1].routing.routes[2].to", message: "want the name of a node"},
+		"a default route":                     {edits: []string{"to: 198.18.4.0/24", "to: 0.0.0.0/0"}, path: "spec.networks[1].routing.routes[1].to", message: "eth0 has the default route"},
+		"a route within the network":          {edits: []string{"to: 198.18.4.0/24", "to: 198.18.2.0/24"}, path: "spec.networks[1].routing.routes[1].to", message: "is the network's own subnet"},
 		"a route of nobody":                   {edits: []string{"nodes: [veh-1]", "nodes: [mast]"}, path: "spec.networks[1].routing.routes[2].nodes[0]", message: "not attached"},
 		"a link change of a radio":            {edits: []string{"radio: {transmit: false}", "link: {loss: 1%}"}, path: "spec.timeline[0].set[0].link", message: "is for the link model, and network vhf is rfpipe"},
 		"a radio change of a link":            {edits: []string{"network: vhf, from: hq,", "network: lan,"}, path: "spec.timeline[0].set[0].radio", message: "is for rfpipe and tdma, and network lan is link"},

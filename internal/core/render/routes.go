@@ -80,7 +80,7 @@ func checkRoutes(t *topology.Topology, network v1alpha1.Network, path *field.Pat
 		if err := checkVia(t, network.Name, route.Via); err != nil {
 			errs = append(errs, field.Invalid(at.Child("via"), route.Via, err.Error()))
 		}
-		if err := checkTo(t, route.To); err != nil {
+		if err := checkTo(t, network.Name, route.To); err != nil {
 			errs = append(errs, field.Invalid(at.Child("to"), route.To, err.Error()))
 		}
 	}
@@ -118,7 +118,10 @@ func checkVia(t *topology.Topology, network, name string) error {
 	return nil
 }
 
-func checkTo(t *topology.Topology, to string) error {
+// leastRouteBits is that of a network's subnet. Shorter prefixes include the cluster's own addresses.
+const leastRouteBits = 8
+
+func checkTo(t *topology.Topology, network, to string) error {
 	if node, found := t.Node(to); found {
 		if len(node.Attachments) == 0 {
 			return fmt.Errorf("node %q is attached to no network", to)
@@ -126,8 +129,13 @@ func checkTo(t *topology.Topology, to string) error {
 		return nil
 	}
 	subnet, err := netip.ParsePrefix(to)
-	if err != nil || !subnet.Addr().Is4() || subnet != subnet.Masked() {
+	switch {
+	case err != nil || !subnet.Addr().Is4() || subnet != subnet.Masked():
 		return fmt.Errorf("want the name of a node, or an IPv4 subnet by its base address, such as 198.18.1.0/24")
+	case subnet.Bits() < leastRouteBits:
+		return fmt.Errorf("includes the cluster's own addresses, and eth0 has the default route: want each subnet behind the router, with a prefix length from %d on", leastRouteBits)
+	case subnet == t.Subnets[network]:
+		return fmt.Errorf("is the network's own subnet, to which its nodes have a direct route that comes first: name the nodes behind the router")
 	}
 	return nil
 }

@@ -18,20 +18,29 @@ import (
 	"vignette.dev/vignette/operators/experiment/scope"
 )
 
-// CheckSubnets finds subnets that overlap the cluster's address ranges.
+// CheckSubnets finds subnets, and static routes to some, that overlap the cluster's address ranges.
 func (r *Resolver) CheckSubnets(ctx context.Context, s *scope.Scope) error {
 	ranges, err := r.clusterRanges(ctx)
 	if err != nil {
 		return err
 	}
-	for i, network := range s.Experiment.Spec.Networks {
-		subnet := s.Topology.Subnets[network.Name]
+	check := func(subnet netip.Prefix, path *field.Path) {
 		for _, taken := range ranges {
 			if subnet.IsValid() && subnet.Overlaps(taken.prefix) {
-				s.AddFinding(scope.ReasonSubnetOverlap, field.Invalid(field.NewPath("spec", "networks").Index(i).Child("subnet"), network.Subnet,
-					fmt.Sprintf("overlaps %s, %s: use a part of 198.18.0.0/15", taken.prefix, taken.what)))
-				break
+				s.AddFinding(scope.ReasonSubnetOverlap, field.Invalid(path, subnet.String(), fmt.Sprintf("overlaps %s, %s: use a part of 198.18.0.0/15", taken.prefix, taken.what)))
+				return
 			}
+		}
+	}
+	for i, network := range s.Experiment.Spec.Networks {
+		path := field.NewPath("spec", "networks").Index(i)
+		check(s.Topology.Subnets[network.Name], path.Child("subnet"))
+		if network.Routing == nil {
+			continue
+		}
+		for j, route := range network.Routing.Routes {
+			to, _ := netip.ParsePrefix(route.To) // a node's name is none
+			check(to, path.Child("routing", "routes").Index(j).Child("to"))
 		}
 	}
 	return nil
