@@ -89,6 +89,7 @@ spec:
 		"a downlink without a base":     {"base: [bs]", "mtu: 1500", "spec.networks[0].base", 6, "waveform mast has a downlink"},
 		"a base without a downlink":     {", downlink: {rate: 8Mbit}", "", "spec.networks[0].base", 8, "waveform mast has no downlink"},
 		"a base that is not attached":   {"base: [bs]", "base: [hq]", "spec.networks[0].base[0]", 8, `"hq" is not attached to network "cell"`},
+		"a link from a node elsewhere":  {"lan, waveform: baseline", "lan, links: [{from: bs, to: hq}], waveform: baseline", "spec.networks[1].links[0].from", 10, `"bs" is not attached to network "lan"`},
 		"a change of a node elsewhere":  {"from: bs", "from: hq", "spec.timeline[0].set[0].from", 20, `"hq" is not attached to network "cell"`},
 		"a capture of a node elsewhere": {"cell/ue", "cell/hq", "spec.collect.captures[0]", 22, `"hq" is not attached to network "cell"`},
 		"a filter that is none":         {"captureFilter: udp port 698", "captureFilter: udp prot 698", "spec.collect.captureFilter", 23, `"udp prot 698"`},
@@ -202,7 +203,7 @@ func TestLossesCorrelatedTwiceAreRefusedInAnExperiment(t *testing.T) {
 	const twice = "lossCorrelation: 25%, gilbertElliott: {goodToBad: 1%, badToGood: 9%}"
 	for path, edit := range map[string][2]string{
 		"spec.networks[1].link.lossCorrelation":        {"delay: 5ms, loss: 0.5%", "delay: 5ms, " + twice},
-		"spec.networks[1].links[0].lossCorrelation":    {"    link: {rate: 2Mbit", "    links: [{from: veh, to: nor, " + twice + "}]\n    link: {rate: 2Mbit"},
+		"spec.networks[1].links[0].lossCorrelation":    {"    link: {rate: 2Mbit", "    links: [{from: veh, to: mast, " + twice + "}]\n    link: {rate: 2Mbit"},
 		"spec.timeline[2].set[0].link.lossCorrelation": {"link: {loss: 10%}", "link: {" + twice + "}"},
 	} {
 		findings := judgeText(t, strings.Replace(sound, edit[0], edit[1], 1))

@@ -166,14 +166,18 @@ func Fits(spec *v1alpha1.RadioNetworkSpec) bool {
 	return err == nil && len(text) <= radioNetworkLimit && len(spec.Changes) <= maxChanges && len(spec.Captures) <= maxCaptures
 }
 
-// CheckRadio finds changes, bases and captures of the spec that would have no effect.
+// CheckRadio finds links, changes, bases and captures of the spec that would have no effect.
 func CheckRadio(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field.ErrorList) {
 	path := field.NewPath("spec")
 	for i, network := range spec.Networks {
 		errs = append(errs, checkCommEffects(spec, network, path.Child("networks").Index(i))...)
 		errs = append(errs, checkLink(network.Link, path.Child("networks").Index(i).Child("link"))...)
 		for j := range network.Links {
-			errs = append(errs, checkLink(&network.Links[j].LinkModel, path.Child("networks").Index(i).Child("links").Index(j))...)
+			at, link := path.Child("networks").Index(i).Child("links").Index(j), &network.Links[j]
+			if len(attached(t, network.Name, everyNode)) > 0 { // a campaign may leave a network without nodes
+				errs = append(errs, checkEnds(t, network.Name, link.From, link.To, at)...)
+			}
+			errs = append(errs, checkLink(&link.LinkModel, at)...)
 		}
 		for j, name := range network.Base {
 			if err := checkOnNetwork(t, network.Name, name); err != nil {
@@ -211,12 +215,18 @@ func CheckChange(t *topology.Topology, change v1alpha1.RadioChange, path *field.
 	if err := checkOnNetwork(t, change.Network, everyNode); err != nil {
 		return field.ErrorList{field.Invalid(path.Child("network"), change.Network, err.Error())}
 	}
-	for _, end := range []struct{ key, name string }{{"from", change.From}, {"to", change.To}} {
-		if err := checkOnNetwork(t, change.Network, end.name); err != nil && end.name != "" {
+	errs = checkEnds(t, change.Network, change.From, change.To, path)
+	return append(errs, checkPatch(change.Link, path.Child("link"))...)
+}
+
+// checkEnds finds ends of a link that stand for no node of its network.
+func checkEnds(t *topology.Topology, network, from, to string, path *field.Path) (errs field.ErrorList) {
+	for _, end := range []struct{ key, name string }{{"from", from}, {"to", to}} {
+		if err := checkOnNetwork(t, network, end.name); err != nil && !v1alpha1.IsEveryNode(end.name) {
 			errs = append(errs, field.Invalid(path.Child(end.key), end.name, err.Error()))
 		}
 	}
-	return append(errs, checkPatch(change.Link, path.Child("link"))...)
+	return errs
 }
 
 // CheckCapture finds the errors of a Capture.
