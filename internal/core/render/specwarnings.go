@@ -36,6 +36,7 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings = append(warnings, openRequestWarnings(in, compiled)...)
 	warnings = append(warnings, brokerWarnings(in)...)
 	warnings = append(warnings, bridgeWarnings(in)...)
+	warnings = append(warnings, gatewayWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
 	return append(warnings, scenarioWarnings(spec, scenario)...)
 }
@@ -96,6 +97,35 @@ func frequenciesOf(w *v1alpha1.WaveformSpec) (all []v1alpha1.Frequency) {
 	}
 	return all
 }
+
+// gatewayWarnings are about gateways of MQTT-SN with more clients than they serve.
+func gatewayWarnings(in Input) (warnings field.ErrorList) {
+	isGateway := func(app v1alpha1.App) bool { return app.MQTTSNGateway != nil }
+	if !slices.ContainsFunc(in.Experiment.Spec.Apps, isGateway) {
+		return nil
+	}
+	clients := map[string]int{}
+	for _, sites := range MakeSites(in) {
+		for _, site := range sites {
+			connects := site.App.Subscriber != nil || site.App.Publisher != nil && site.App.Publisher.QoS >= 0
+			if connects && isGateway(site.Broker.App) {
+				clients[brokerName(site.Broker.Node, site.Broker.App.Name)] += len(site.Instances)
+			}
+		}
+	}
+	for i, app := range in.Experiment.Spec.Apps {
+		for _, node := range in.Topology.NodesRunning(app.Name) {
+			if n := clients[brokerName(node.Name, app.Name)]; isGateway(app) && n > int(cmp.Or(app.MQTTSNGateway.MaxClients, defaultMaxClients)) {
+				warnings = append(warnings, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("mqttsnGateway", "maxClients"), app.MQTTSNGateway.MaxClients,
+					fmt.Sprintf("the gateway on node %s has %d clients, and refuses those beyond: want %[2]d or more", node.Name, n)))
+			}
+		}
+	}
+	return warnings
+}
+
+// defaultMaxClients is that of the schema.
+const defaultMaxClients = 256
 
 // madeUpPositions are apps that report positions from nodes to which the scenario gives none.
 func madeUpPositions(t *topology.Topology, spec *v1alpha1.ExperimentSpec, scenario *Scenario) (warnings field.ErrorList) {

@@ -83,6 +83,21 @@ func TestAPushOfMadeUpPositionsHasAWarning(t *testing.T) {
 	}
 }
 
+func TestAGatewayWithMoreClientsThanItServesHasAWarning(t *testing.T) {
+	for name, c := range map[string]struct{ gateway, client, want string }{
+		"so many":                   {"maxClients: 6", "publisher: {protocol: mqtt-sn, to: gw, period: 1s}", ""},
+		"one more":                  {"maxClients: 5", "publisher: {protocol: mqtt-sn, to: gw, period: 1s}", "spec.apps[1].mqttsnGateway.maxClients: Invalid value: 5: the gateway on node a has 6 clients, and refuses those beyond: want 6 or more"},
+		"subscribers":               {"maxClients: 5", "subscriber: {protocol: mqtt-sn, to: gw}", "has 6 clients"},
+		"by default":                {"mode: Transparent", "publisher: {protocol: mqtt-sn, to: gw, period: 1s}", ""},
+		"what does not connect":     {"maxClients: 5", "publisher: {protocol: mqtt-sn, qos: -1, to: gw, period: 1s}", ""},
+		"clients of its own broker": {"maxClients: 5", "publisher: {protocol: mqtt, to: broker, period: 1s}", ""},
+	} {
+		in := inputOf(t, "[{name: broker, mosquitto: {}}, {name: gw, mqttsnGateway: {to: broker, "+c.gateway+"}}, {name: own, instances: 3, "+c.client+"}]",
+			"[{name: a, networks: [lan], apps: [broker, gw, own]}, {name: b, networks: [lan], apps: [own]}]")
+		wantSaid(t, name, gatewayWarnings(in), c.want)
+	}
+}
+
 func TestWhatAScriptHasAfterTheStopHasAWarning(t *testing.T) {
 	const messages = "messages: [{at: 1m, from: a, to: b}, {at: 12m, from: b, to: a}, {at: 13m, from: b, to: a}]"
 	for name, c := range map[string]struct{ app, start, want string }{
