@@ -58,6 +58,7 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 		if s := site.App.Subscriber; s != nil {
 			for j, filter := range traffic.Subscriptions(site.App, site.Node, i) {
 				topic(path.Child("subscriber", "topics").Index(j), s.Protocol, filter)
+				errs = append(errs, checkShared(filter, path.Child("subscriber", "topics").Index(j))...)
 			}
 		}
 	}
@@ -65,6 +66,7 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 		if err := mqtttopic.ValidFilter(filter); err != nil {
 			errs = append(errs, field.Invalid(path.Child("subscribes").Index(i), filter, err.Error()))
 		}
+		errs = append(errs, checkShared(filter, path.Child("subscribes").Index(i))...)
 	}
 	if m := site.App.Mediator; m != nil {
 		for i, leg := range m.Legs {
@@ -78,6 +80,14 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 		}
 	}
 	return errs
+}
+
+// checkShared refuses a filter of which a broker chooses the receiver, so that nobody knows who should receive.
+func checkShared(filter string, path *field.Path) field.ErrorList {
+	if !strings.HasPrefix(filter, "$share/") {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, filter, "is a shared subscription, whose messages go to one of its clients each: results cannot say which. Want the filter without $share and its name")}
 }
 
 func checkTimes(p *v1alpha1.Publisher, path *field.Path) (errs field.ErrorList) {
