@@ -48,6 +48,20 @@ func TestAUsersAppHasItsFilesVariablesAndSubscriptions(t *testing.T) {
 	}
 }
 
+func TestACommandNeedsAProgram(t *testing.T) {
+	in := ownApp(t)
+	app := &in.Experiment.Spec.Apps[5]
+	for _, c := range []struct {
+		command []string
+		want    string
+	}{{[]string{"sh", "-c", ""}, ""}, {[]string{"", "x"}, "spec.apps[5].command[0]"}} {
+		app.Command = c.command
+		if errs := Check(&in.Experiment.Spec); (len(errs) > 0) != (c.want != "") || len(errs) > 0 && errs[0].Field != c.want {
+			t.Errorf("command %q: %v; want an error about %q", c.command, errs, c.want)
+		}
+	}
+}
+
 func TestContentsStayUnchanged(t *testing.T) {
 	const content = "a $(HOME) $$\n\ttab \"quoted\" ünï\n"
 	in := ownApp(t, v1alpha1.AppFile{Path: "/x", Content: ptr.To(content)}, v1alpha1.AppFile{Path: "/empty", Content: ptr.To("")})

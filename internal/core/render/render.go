@@ -105,6 +105,9 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 		if KindOf(app) == nil {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i), app.Name, "needs one of mosquitto, publisher, subscriber, mgen, script, or image with command"))
 		}
+		if app.Own() && app.Command[0] == "" {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("command").Index(0), "", "must be the program to start, such as /app/run"))
+		}
 		errs = append(errs, checkFiles(app, field.NewPath("spec", "apps").Index(i))...)
 		errs = append(errs, checkResources(app.Resources, field.NewPath("spec", "apps").Index(i).Child("resources"))...)
 	}
