@@ -68,6 +68,7 @@ var wrongSpecs = []struct {
 	{"a bridge's topic of nothing", sound, []string{"NOR/#", ""}, "must not be empty"},
 	{"a bridge's prefix with +", sound, []string{"direction: in", "direction: in, localPrefix: nor+"}, "must be the beginning of a topic"},
 	{"a congestion control in capitals", sound, []string{"  duration: 60s", "  tcpCongestionControl: Cubic\n  duration: 60s"}, "must be the kernel's name of a congestion control"},
+	{"a subscription to nothing", sound, []string{"subscriber: {protocol: mqtt, to: hub}", "subscriber: {protocol: mqtt, to: hub, topics: ['']}"}, "must not be empty"},
 	{"a scenario without a name", sound, []string{"  duration: 60s", "  scenario: {ref: ''}\n  duration: 60s"}, "must not be empty"},
 	{"a machine's image with a space", sound, []string{"apps: [hub, bft]}", "apps: [hub, bft], runtime: vm, vm: {image: a b}}"}, "must be the name of an image, without spaces"},
 	{"a template's claim in capitals", soundTemplate, []string{"image: r/debian", "persistentVolumeClaim: Disk"}, "must be the name of an object"},

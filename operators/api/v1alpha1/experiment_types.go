@@ -567,6 +567,7 @@ type Subscriber struct {
 	// +kubebuilder:default={"#"}
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=256
 	// +kubebuilder:validation:items:XValidation:rule="self.matches(r'^(([^#+/\\p{Cc}]*|[+])/)*([^#+/\\p{Cc}]*|[+]|#)$')",message="must be an MQTT topic filter: # only at the end after a slash, + only as a whole level"
 	// +listType=atomic
@@ -689,6 +690,7 @@ type App struct {
 
 	// runAsUser is the user id of an app of your own, where the image needs a certain one; not 0.
 	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=2147483647
 	// +optional
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
 
