@@ -171,7 +171,9 @@ var containersFiles = []string{"/etc/hosts", "/etc/hostname", "/etc/resolv.conf"
 
 // isReserved reports whether the container itself has a path, or cannot have it.
 func isReserved(path string) bool {
-	return reservedPaths[path] || slices.ContainsFunc(containersFiles, func(file string) bool { return path == file || strings.HasPrefix(path, file+"/") })
+	return reservedPaths[path] || slices.ContainsFunc(containersFiles, func(file string) bool {
+		return path == file || strings.HasPrefix(path, file+"/") || strings.HasPrefix(file, path+"/")
+	})
 }
 
 func checkFiles(app v1alpha1.App, path *field.Path) (errs field.ErrorList) {

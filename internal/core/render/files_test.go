@@ -84,12 +84,13 @@ func TestFilesAtReservedPathsAreRefused(t *testing.T) {
 		files []v1alpha1.AppFile
 		want  string
 	}{
-		"anywhere":               {[]v1alpha1.AppFile{file("/etc/a"), file("/etc/ab/c"), file("/tmp/x"), file("/x")}, ""},
-		"in place of a mount":    {[]v1alpha1.AppFile{file("/tmp")}, "spec.apps[5].files[0].path"},
-		"in place of the hosts":  {[]v1alpha1.AppFile{file("/a"), file("/etc/hosts")}, "spec.apps[5].files[1].path"},
-		"below the hosts":        {[]v1alpha1.AppFile{file("/etc/hosts/x")}, "spec.apps[5].files[0].path"},
-		"below another file":     {[]v1alpha1.AppFile{file("/etc/a/b"), file("/etc/a")}, "is in /etc/a, which is a file itself"},
-		"in the kernel's folder": {[]v1alpha1.AppFile{file("/proc")}, "spec.apps[5].files[0].path"},
+		"anywhere":                 {[]v1alpha1.AppFile{file("/etc/a"), file("/etc/ab/c"), file("/tmp/x"), file("/x")}, ""},
+		"in place of a mount":      {[]v1alpha1.AppFile{file("/tmp")}, "spec.apps[5].files[0].path"},
+		"in place of the hosts":    {[]v1alpha1.AppFile{file("/a"), file("/etc/hosts")}, "spec.apps[5].files[1].path"},
+		"below the hosts":          {[]v1alpha1.AppFile{file("/etc/hosts/x")}, "spec.apps[5].files[0].path"},
+		"in place of their folder": {[]v1alpha1.AppFile{file("/etc")}, "spec.apps[5].files[0].path"},
+		"below another file":       {[]v1alpha1.AppFile{file("/etc/a/b"), file("/etc/a")}, "is in /etc/a, which is a file itself"},
+		"in the kernel's folder":   {[]v1alpha1.AppFile{file("/proc")}, "spec.apps[5].files[0].path"},
 	} {
 		errs := Check(&ownApp(t, c.files...).Experiment.Spec)
 		if (len(errs) == 0) != (c.want == "") || len(errs) > 0 && !strings.Contains(errs.ToAggregate().Error(), c.want) {
