@@ -165,6 +165,7 @@ func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs 
 	for _, axis := range axes {
 		own := map[string]bool{}
 		for i, level := range axis.levels {
+			errs = append(errs, checkOrder(level.Set, func(j int) *field.Path { return axis.fieldOf(at, i, j) })...)
 			for j, setting := range level.Set {
 				errs = append(errs, checkSetting(setting, at.Key(axis.name))...)
 				errs = append(errs, checkValue(setting, axis.fieldOf(at, i, j))...)
@@ -184,12 +185,25 @@ func checkPaths(spec *v1alpha1.CampaignSpec, axes []axis, at *field.Path) (errs 
 	}
 	for _, inclusion := range spec.Matrix.Include {
 		included := field.NewPath("spec", "matrix", "include").Key(string(inclusion.Name))
+		errs = append(errs, checkOrder(inclusion.Set, included.Child("set").Index)...)
 		for j, setting := range inclusion.Set {
 			errs = append(errs, checkSetting(setting, included)...)
 			errs = append(errs, checkValue(setting, included.Child("set").Index(j))...)
 		}
 	}
 	return dedupe(errs)
+}
+
+// checkOrder refuses a setting that a later one of the same list would overwrite.
+func checkOrder(settings []v1alpha1.Setting, at func(int) *field.Path) (errs field.ErrorList) {
+	for j, later := range settings {
+		for _, earlier := range settings[:j] {
+			if isWithin(string(earlier.Path), string(later.Path)) {
+				errs = append(errs, field.Invalid(at(j), later.Path, fmt.Sprintf("would undo what is set before it: %s", earlier.Path)))
+			}
+		}
+	}
+	return errs
 }
 
 // checkValue refuses a value of the wrong type. checkPaths refuses invalid paths.
@@ -356,7 +370,7 @@ func checkPoints(points []*Point, spec *v1alpha1.CampaignSpec, matrix *field.Pat
 	for _, point := range points {
 		errs = append(errs, checkRemovals(point, matrix)...)
 		if other := byName[point.Name]; other != nil {
-			errs = append(errs, field.Duplicate(matrix, fmt.Sprintf("the points %s and %s would both be named %s: give their levels other names", other.full, point.full, point.Name)))
+			errs = append(errs, field.Invalid(matrix, point.Name, fmt.Sprintf("two points have the name %s, %s and %s: give their levels other names", point.Name, other.full, point.full)))
 		}
 		if point.Name == "" {
 			errs = append(errs, field.Invalid(matrix, point.full, "the names of its levels have no letter and no digit to name the point by"))
@@ -388,8 +402,8 @@ func checkNames(runs []Run, matrix *field.Path) (errs field.ErrorList) {
 	byName := map[string]Run{}
 	for _, run := range runs {
 		if other, twice := byName[run.Name]; twice {
-			errs = append(errs, field.Duplicate(matrix, fmt.Sprintf("the experiments of the points %s and %s would both be named %s: give their levels other names",
-				other.Point.full, run.Point.full, run.Name)))
+			errs = append(errs, field.Invalid(matrix, run.Name, fmt.Sprintf("experiments of two points have the name %s, %s and %s: give their levels other names",
+				run.Name, other.Point.full, run.Point.full)))
 		}
 		byName[run.Name] = run
 	}
