@@ -6,7 +6,7 @@ import { specOf, specPath } from "../text/read";
 import { at, fieldsOf, listOf, wordOf, wordsOf, type Fields, type Path } from "../text/values";
 import { namesOf } from "../text/complete";
 import { nodeNames, nodesOf } from "./nodes";
-import { renamed, type Named } from "./references";
+import { leftBy, renamed, type Named } from "./references";
 import { beginningOf, foreign, sourceOf, type Source } from "./requests";
 
 export function brokerOf(app: Fields): string | undefined {
@@ -26,7 +26,7 @@ export function kindOf(app: Fields): string {
 }
 
 /** needed are the lists that an experiment has to have. */
-const needed = ["networks", "apps", "nodes"];
+const needed: readonly Named[] = ["networks", "apps", "nodes"];
 
 /** Editing makes edits of one object. */
 export class Editing {
@@ -151,11 +151,12 @@ export class Editing {
     return [this.set([...list, listOf(at(this.spec, list)).length], element)];
   }
 
-  /** remove an element. A list that need not be there goes with its last one. */
+  /** remove an element, and its name from the lists of others. A list that need not be there goes with its last one. */
   remove(list: Path, place: number): Edit[] {
-    const isNeeded = list.length === 1 && needed.includes(String(list[0]));
+    const named = needed.find((each) => list.length === 1 && each === list[0]);
+    const left = named ? leftBy(this.spec, named, wordOf(at(this.spec, [named, place, "name"]))) : [];
     const isLast = listOf(at(this.spec, list)).length === 1;
-    return [this.set(isLast && !isNeeded ? list : [...list, place], undefined)];
+    return [...left, isLast && !named ? list : [...list, place]].map((path) => this.set(path, undefined));
   }
 
   /** emptied is what goes with a field: its object too, if that has no other. */

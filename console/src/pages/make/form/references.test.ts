@@ -57,3 +57,37 @@ test("nothing follows where a name is another's too", () => {
   expect(renaming("apps", "hub", "broker", text.replace("name: chat", "name: hub"))).toEqual([]);
   expect(renaming("nodes", "hq", "base", text.replace("{name: veh-9}", "{name: veh-9, group: hq}"))).toEqual([]);
 });
+
+/** removing an element, and what the text's other lines are then. */
+function removing(list: Named, place: number, beginning = text): { less: string[]; more: string[] } {
+  const main = read(beginning).main;
+  if (!main) throw new Error("the text has no experiment");
+  const changed = edited(beginning, new Editing(main).remove([list], place));
+  const without = (from: string, other: string) => from.split("\n").filter((line) => !other.split("\n").includes(line)).map((line) => line.trim());
+  return { less: without(beginning, changed), more: without(changed, beginning) };
+}
+
+test("an app that is removed leaves nodes, starts and failovers, but stays the broker of its clients", () => {
+  expect(removing("apps", 0)).toEqual({
+    less: ["- {name: hub, mosquitto: {}}", "- {name: units, publisher: {to: hq/hub, failover: [hub]}, subscriber: {to: hub}}", "- {name: hq, networks: [wan], apps: [hub]}"],
+    more: ["- {name: units, publisher: {to: hq/hub}, subscriber: {to: hub}}", "- {name: hq, networks: [wan]}"],
+  });
+  expect(removing("apps", 1).more).toEqual(["- {name: veh, count: 2, networks: [wan]}", "- {at: 1s, set: [{network: wan, from: veh}]}"]);
+});
+
+test("a moment of the timeline goes with the last app that it starts, and the timeline with its last moment", () => {
+  const two = text.replace("- {at: 1s, start: [units, veh-1/units], set: [{network: wan, from: veh}]}", "- {at: 1s, over: 2s, start: [units]}\n  - {at: 9s, stop: [veh-1/units, hub]}");
+  expect(removing("apps", 1, two).less).toContain("- {at: 1s, over: 2s, start: [units]}");
+  expect(removing("apps", 1, two).more).toContain("- {at: 9s, stop: [hub]}");
+  expect(removing("apps", 1, two.replace(", hub]}", "]}")).less).toContain("timeline:");
+});
+
+test("a network that is removed leaves nodes, changes and captures", () => {
+  const { less, more } = removing("networks", 0);
+  expect(less).toContain("collect: {captures: [wan]}");
+  expect(more).toEqual(expect.arrayContaining(["- {name: hq, apps: [hub]}", "- {at: 1s, start: [units, veh-1/units]}"]));
+});
+
+test("nothing is left where another element has the name too", () => {
+  expect(removing("apps", 0, text.replace("name: chat", "name: hub")).more).toEqual([]);
+});

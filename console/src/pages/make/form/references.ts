@@ -1,4 +1,4 @@
-import { at, fieldsOf, isFields, listOf, wordOf, type Fields, type Path } from "../text/values";
+import { at, fieldsOf, isFields, listOf, withValue, wordOf, type Fields, type Path } from "../text/values";
 
 /** Named are the lists whose elements others name. */
 export type Named = "networks" | "apps" | "nodes";
@@ -8,6 +8,12 @@ const fields: Readonly<Record<Named, RegExp>> = {
   networks: /^(nodes\.networks|timeline\.set\.network|collect\.captures|apps\.\w+\.network)$/,
   apps: /^(nodes\.apps|timeline\.(start|stop)|apps\.((publisher|subscriber|script|mqttsnGateway)\.to|(publisher|subscriber)\.failover|mosquitto\.bridges\.to|mediator\.legs\.to|messaging\.via|proxy\.(peer|broker)))$/,
   nodes: /^(networks\.(base|links\.(from|to)|radios\.nodes|routing\.routes\.(nodes|to|via))|apps\.(messaging\.push|messaging\.messages|script\.messages)\.(from|to)|timeline\.set\.(from|to))$/,
+};
+
+/** members are fields that an element leaves when it goes. A single name stays: only people know whose it should be. */
+const members: Readonly<Partial<Record<Named, RegExp>>> = {
+  networks: /^(nodes\.networks|timeline\.set\.network|collect\.captures)$/,
+  apps: /^(nodes\.apps|timeline\.(start|stop)|apps\.(publisher|subscriber)\.failover)$/,
 };
 
 interface Reference {
@@ -22,7 +28,7 @@ export function renamed(spec: Fields, list: Named, before: string, after: string
   if (before === "" || !element || more.length > 0 || elements.some((each) => each.name === before || (each !== element && each.group === before))) return [];
   const next = (word: string) => (list === "nodes" ? nextOfNode(element, word, before, after) : word === before ? after : word);
   return wordsIn(spec, []).flatMap(({ path, word }) => {
-    const field = path.filter((step) => typeof step === "string").join(".");
+    const field = fieldOf(path);
     const [app = "", node] = word.split("/").reverse();
     let now = word;
     if (fields[list].test(field) && node === undefined) now = next(word);
@@ -30,6 +36,35 @@ export function renamed(spec: Fields, list: Named, before: string, after: string
     else if (list === "nodes" && fields.apps.test(field) && node !== undefined) now = `${next(node)}/${app}`;
     return now === word ? [] : [{ path, word: now }];
   });
+}
+
+/** leftBy an element of a list are the places that go with it, the last first. There are none if another has its name. */
+export function leftBy(spec: Fields, list: Named, name: string): Path[] {
+  const field = members[list];
+  if (!field || name === "" || listOf(spec[list]).filter((each) => fieldsOf(each).name === name).length > 1) return [];
+  const places: Path[] = [];
+  let rest: unknown = spec;
+  for (const { path, word } of wordsIn(spec, []).reverse()) {
+    if (!field.test(fieldOf(path)) || word.split("/").at(-1) !== name) continue;
+    const place = withEmptied(rest, fieldOf(path) === "timeline.set.network" ? path.slice(0, -1) : path);
+    places.push(place);
+    rest = withValue(rest, place, undefined);
+  }
+  return places;
+}
+
+/** withEmptied is a place, or that of what would be empty without it: a list, or a moment of the timeline. */
+function withEmptied(spec: unknown, place: Path): Path {
+  const [...above] = place;
+  const last = above.pop();
+  if (last === undefined || above.length === 0) return place;
+  const rest = withValue(at(spec, above), [last], undefined);
+  const isEmpty = Array.isArray(rest) ? rest.length === 0 : Object.keys(fieldsOf(rest)).every((key) => key === "at" || key === "over");
+  return isEmpty ? withEmptied(spec, above) : place;
+}
+
+function fieldOf(path: Path): string {
+  return path.filter((step) => typeof step === "string").join(".");
 }
 
 /** nextOfNode is the new name of a node, of one of several equal ones, or of the group that they are without another. */

@@ -51,3 +51,10 @@ test("what is chosen can be left, and another one chosen in whatever order the d
   change({ type: "select", id: "node-1", selected: false });
   expect(chosen()).toEqual([]);
 });
+
+test("a network is removed with its lines in one step, which leaves other networks", async () => {
+  const network = { id: "net-0", position: { x: 0, y: 0 }, data: {} };
+  const line = { id: "line", source: "node-0", target: "net-0" };
+  expect(await drawn.properties.onBeforeDelete?.({ nodes: [network], edges: [line] })).toEqual({ nodes: [network], edges: [] });
+  expect(await drawn.properties.onBeforeDelete?.({ nodes: [], edges: [line] })).toEqual({ nodes: [], edges: [line] });
+});

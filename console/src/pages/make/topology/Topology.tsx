@@ -85,6 +85,7 @@ export function Topology() {
           onNodesChange={changeNodes}
           onEdgesChange={changeEdges}
           onConnect={connect}
+          onBeforeDelete={({ nodes, edges }) => Promise.resolve({ nodes, edges: nodes.length > 0 ? [] : edges })} // lines go with their ends
           onMoveStart={(event) => {
             if (event) noteMove();
           }}
