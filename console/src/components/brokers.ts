@@ -4,8 +4,15 @@ export const brokers = ["mosquitto", "vernemq", "rabbitmq", "prosody", "wsnBroke
 /** mqttBrokers are those that speak MQTT. */
 export const mqttBrokers = ["mosquitto", "vernemq", "rabbitmq"] as const;
 
-/** otherProtocols are those of the brokers that speak no MQTT. */
-export const otherProtocols: Readonly<Record<string, string>> = { prosody: "xmpp", wsnBroker: "ws-notification", zeromqBroker: "zeromq" };
+/** protocolsOf a kind of broker; the first one is that of clients that are added. */
+export const protocolsOf: Readonly<Record<string, readonly string[]>> = {
+  mosquitto: ["mqtt"],
+  vernemq: ["mqtt"],
+  rabbitmq: ["mqtt", "amqp", "stomp"],
+  prosody: ["xmpp"],
+  wsnBroker: ["ws-notification"],
+  zeromqBroker: ["zeromq"],
+};
 
 /** forwarders are all kinds of apps that pass messages on. */
 export const forwarders = [...brokers, "mqttsnGateway", "mediator"] as const;

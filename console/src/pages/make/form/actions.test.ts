@@ -26,6 +26,24 @@ test("a broker is replaced by one of another kind", () => {
   expect(line(after(empty, (e) => e.useBroker(0, "vernemq")), "name: broker")).toMatch(/^- \{name: broker, vernemq: \{\}\}/);
 });
 
+test("a broker's clients get a protocol that its other kind speaks, and those of another broker keep theirs", () => {
+  const clients = (kind: string, next: string, protocol: string) => {
+    const text = `kind: Experiment\nspec:\n  apps: [{name: hub, ${kind}: {}}, {name: b, mosquitto: {}}, {name: c, publisher: {protocol: ${protocol}, to: hq/hub}, subscriber: {protocol: ${protocol}, to: hub}}, {name: d, subscriber: {protocol: ${protocol}, to: b}}]\n`;
+    return [...after(text, (e) => e.useBroker(0, next)).matchAll(/protocol: ([\w-]+)/g)].map(([, word]) => word);
+  };
+  expect(clients("mosquitto", "prosody", "mqtt")).toEqual(["xmpp", "xmpp", "mqtt"]);
+  expect(clients("prosody", "rabbitmq", "xmpp")).toEqual(["mqtt", "mqtt", "xmpp"]);
+  expect(clients("rabbitmq", "vernemq", "amqp")).toEqual(["mqtt", "mqtt", "amqp"]);
+  expect(clients("mosquitto", "rabbitmq", "mqtt")).toEqual(["mqtt", "mqtt", "mqtt"]);
+  expect(clients("mosquitto", "prosody", "mqtt-udp")).toEqual(["mqtt-udp", "mqtt-udp", "mqtt-udp"]);
+});
+
+test("clients that name no broker follow the only one, and none of several", () => {
+  const text = "kind: Experiment\nspec:\n  apps: [{name: hub, mosquitto: {}}, {name: c, publisher: {protocol: mqtt}}]\n";
+  expect(after(text, (e) => e.useBroker(0, "zeromqBroker"))).toContain("publisher: {protocol: zeromq}");
+  expect(after(text.replace("]\n", ", {name: b, mosquitto: {}}]\n"), (e) => e.useBroker(0, "zeromqBroker"))).toContain("publisher: {protocol: mqtt}");
+});
+
 test("a client that publishes and subscribes changes its protocol in both", () => {
   const spec = specOf(read(after(empty, (e) => e.useProtocol(1, "amqp"))).main ?? { document: 0, kind: "", apiVersion: "", name: "", object: {} });
   expect(spec.apps).toMatchObject([{}, { publisher: { protocol: "amqp" }, subscriber: { protocol: "amqp" } }]);

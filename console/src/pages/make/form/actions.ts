@@ -1,4 +1,4 @@
-import { brokers, forwarders, mqttBrokers, otherProtocols } from "../../../components/brokers";
+import { brokers, forwarders, mqttBrokers, protocolsOf } from "../../../components/brokers";
 import { modelOf } from "../../../components/models";
 import type { Edit } from "../text/edits";
 import type { Written } from "../text/read";
@@ -71,11 +71,23 @@ export class Editing {
     return [...(before ? [this.rename([...place, before], model)] : []), this.set([...place, model], values)];
   }
 
-  /** useBroker replaces the kind of a broker. Its settings are those of the other kind, and go. */
+  /** useBroker replaces the kind of a broker. Its settings go. Its clients get a protocol that the other kind speaks. */
   useBroker(app: number, kind: string): Edit[] {
     const place: Path = ["apps", app];
-    const before = brokerOf(fieldsOf(at(this.spec, place)));
-    return before ? this.turn(place, before, kind, {}) : [];
+    const now = fieldsOf(at(this.spec, place));
+    const before = brokerOf(now);
+    const [protocol = "mqtt", ...more] = protocolsOf[kind] ?? [];
+    if (!before || before === kind) return [];
+    const lost = (protocolsOf[before] ?? []).filter((each) => ![protocol, ...more].includes(each));
+    return [...this.turn(place, before, kind, {}), ...this.clientsOf(wordOf(now.name), lost).flatMap((client) => this.useProtocol(client, protocol))];
+  }
+
+  /** clientsOf a broker that speak one of some protocols. One that names no broker uses the only one. */
+  private clientsOf(broker: string, protocols: readonly string[]): number[] {
+    const apps = listOf(this.spec.apps).map(fieldsOf);
+    const isOnly = apps.filter(brokerOf).length === 1;
+    const isClient = ({ to, protocol }: Fields) => protocols.includes(wordOf(protocol)) && (to === undefined ? isOnly : wordOf(to).split("/").at(-1) === broker);
+    return [...apps.keys()].filter((i) => [apps[i]?.publisher, apps[i]?.subscriber].some((part) => isClient(fieldsOf(part))));
   }
 
   /** useProtocol of an app that publishes, subscribes or both, as one client speaks one protocol. */
@@ -128,7 +140,7 @@ export class Editing {
     const apps = listOf(this.spec.apps).map(fieldsOf);
     const broker = apps.find(brokerOf);
     const to = broker ? { to: wordOf(broker.name) } : {};
-    const protocol = otherProtocols[(broker && brokerOf(broker)) ?? ""] ?? "mqtt";
+    const [protocol = "mqtt"] = protocolsOf[(broker && brokerOf(broker)) ?? ""] ?? [];
     const publisher = { protocol, ...to, payload: "geojson", period: "10s" };
     const subscriber = { protocol, ...to, topics: ["#"] };
     const messaging = { transport: "http", push: { to: "all", period: "10s" } };
