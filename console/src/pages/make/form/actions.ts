@@ -51,7 +51,9 @@ export class Editing {
 
   /** renameReferences to an element of a list that has got another name. */
   renameReferences(list: Named, before: string, after: string): Edit[] {
-    return renamed(this.spec, list, before, after).map(({ path, word }) => this.set(path, word));
+    const { document, object } = this.written;
+    const { inSpec, inMatrix } = renamed(this.spec, fieldsOf(object.spec).matrix, list, before, after);
+    return [...inSpec.map(({ path, word }) => this.set(path, word)), ...inMatrix.map(({ path, word }) => ({ document, path: ["spec", "matrix", ...path], value: word }))];
   }
 
   /** useWaveform gives a network a named waveform instead of its own model. */

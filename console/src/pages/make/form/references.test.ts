@@ -52,6 +52,26 @@ test("a new name of several nodes is that of each and of their group, but of no 
   expect(renaming("nodes", "hq", "base").length).toBe(3);
 });
 
+test("a campaign's axes, levels and points follow a new name, in the paths of fields and in their values", () => {
+  const matrix = `  matrix:
+    axes:
+    - {name: period, path: "apps[units].publisher.period", values: [1s, hub]}
+    - {name: to, path: "apps[units].publisher.to", values: [hub, hq/hub, other]}
+    - {name: kind, levels: [{name: a, set: [{path: "apps[hub].mosquitto", value: null}, {path: "nodes[hq].apps", value: [hub]}]}]}
+    include: [{name: b, set: [{path: "networks[wan].links[0].from", value: veh}, {path: "apps[hubs].instances", value: 2}]}]
+`;
+  const [, spec = ""] = text.split("spec:\n");
+  const campaign = `kind: Campaign\nspec:\n${matrix}  template:\n    spec:\n${spec.replaceAll(/^ {2}/gm, "      ")}`;
+  const inMatrix = (list: Named, before: string, after: string) => renaming(list, before, after, campaign).filter((line) => line.includes("path:"));
+  expect(inMatrix("apps", "hub", "broker")).toEqual([
+    '- {name: to, path: "apps[units].publisher.to", values: [broker, hq/broker, other]}',
+    '- {name: kind, levels: [{name: a, set: [{path: "apps[broker].mosquitto", value: null}, {path: "nodes[hq].apps", value: [broker]}]}]}',
+  ]);
+  expect(inMatrix("apps", "units", "bft")).toEqual(['- {name: period, path: "apps[bft].publisher.period", values: [1s, hub]}', '- {name: to, path: "apps[bft].publisher.to", values: [hub, hq/hub, other]}']);
+  expect(inMatrix("nodes", "veh", "car")).toEqual(['include: [{name: b, set: [{path: "networks[wan].links[0].from", value: car}, {path: "apps[hubs].instances", value: 2}]}]']);
+  expect(inMatrix("networks", "wan", "vhf")).toEqual(['include: [{name: b, set: [{path: "networks[vhf].links[0].from", value: veh}, {path: "apps[hubs].instances", value: 2}]}]']);
+});
+
 test("nothing follows where a name is another's too", () => {
   expect(renaming("apps", "hub", "units")).toEqual([]);
   expect(renaming("apps", "hub", "broker", text.replace("name: chat", "name: hub"))).toEqual([]);

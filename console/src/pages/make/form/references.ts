@@ -21,21 +21,49 @@ interface Reference {
   word: string;
 }
 
-/** renamed are the references to an element of a list that has got another name. There are none if one of the names is another's too. */
-export function renamed(spec: Fields, list: Named, before: string, after: string): Reference[] {
+/** Renaming is what a word of a field becomes; itself where it does not follow. */
+type Renaming = (field: string, word: string) => string;
+
+/** renaming of an element of a list that has got another name; undefined if one of the names is another's too. */
+function renaming(spec: Fields, list: Named, before: string, after: string): Renaming | undefined {
   const elements = listOf(spec[list]).map(fieldsOf);
   const [element, ...more] = elements.filter((each) => wordOf(each.name) === after);
-  if (before === "" || !element || more.length > 0 || elements.some((each) => each.name === before || (each !== element && each.group === before))) return [];
+  if (before === "" || !element || more.length > 0 || elements.some((each) => each.name === before || (each !== element && each.group === before))) return undefined;
   const next = (word: string) => (list === "nodes" ? nextOfNode(element, word, before, after) : word === before ? after : word);
-  return wordsIn(spec, []).flatMap(({ path, word }) => {
-    const field = fieldOf(path);
+  return (field, word) => {
     const [app = "", node] = word.split("/").reverse();
-    let now = word;
-    if (fields[list].test(field) && node === undefined) now = next(word);
-    else if (list === "apps" && fields.apps.test(field)) now = `${node}/${next(app)}`;
-    else if (list === "nodes" && fields.apps.test(field) && node !== undefined) now = `${next(node)}/${app}`;
-    return now === word ? [] : [{ path, word: now }];
+    if (fields[list].test(field) && node === undefined) return next(word);
+    if (list === "apps" && fields.apps.test(field)) return `${node}/${next(app)}`;
+    return list === "nodes" && fields.apps.test(field) && node !== undefined ? `${next(node)}/${app}` : word;
+  };
+}
+
+/** renamed are the references to an element of a list that has got another name, in the spec and in a campaign's matrix. */
+export function renamed(spec: Fields, matrix: unknown, list: Named, before: string, after: string): { inSpec: Reference[]; inMatrix: Reference[] } {
+  const next = renaming(spec, list, before, after);
+  if (!next) return { inSpec: [], inMatrix: [] };
+  const follow = (value: unknown, place: Path, field: (path: Path) => string) =>
+    wordsIn(value, place).flatMap(({ path, word }) => {
+      const now = next(field(path), word);
+      return now === word ? [] : [{ path, word: now }];
+    });
+  const inMatrix = settingsOf(matrix).flatMap(({ place, setting: { path, value, values } }) => {
+    const start = `${list}[${before}]`;
+    const varied = wordOf(path).replaceAll(/\[[^\]]*\]/g, "");
+    const own = wordOf(path).startsWith(start) ? [{ path: [...place, "path"], word: `${list}[${after}]${wordOf(path).slice(start.length)}` }] : [];
+    const inside = (name: string, what: unknown) => follow(what, [...place, name], (at) => fieldOf([varied, ...at.slice(place.length + 1)]));
+    return [...own, ...inside("value", value), ...inside("values", values)];
   });
+  return { inSpec: follow(spec, [], fieldOf), inMatrix };
+}
+
+/** settingsOf a matrix are all that give a field of the spec a value, or several, with their places. */
+function settingsOf(matrix: unknown): { place: Path; setting: Fields }[] {
+  const each = (object: unknown, place: Path) => listOf(object).map((element, i) => ({ place: [...place, i], setting: fieldsOf(element) }));
+  const axes = each(fieldsOf(matrix).axes, ["axes"]);
+  const levels = axes.flatMap(({ place, setting }) => each(setting.levels, [...place, "levels"]));
+  const points = each(fieldsOf(matrix).include, ["include"]);
+  return [...axes, ...[...levels, ...points].flatMap(({ place, setting }) => each(setting.set, [...place, "set"]))];
 }
 
 /** leftBy an element of a list are the places that go with it, the last first. There are none if another has its name. */
