@@ -35,8 +35,8 @@ func newRunsList(t *target) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use: "list [NAME]", Aliases: []string{"ls"}, Short: "List the archived runs of a namespace",
-		Long: "list shows the archived runs of a namespace, or those of one name, the newest first: their phase, T0, campaign, the size\n" +
-			"of all their files, and UID.",
+		Long: "list shows the archived runs of a namespace, or those of one name, the newest first: their phase, whether the emulation\n" +
+			"kept up, T0, campaign, the size of all their files, and UID.",
 		Example: "  vignette runs list\n" +
 			"  vignette runs list quickstart\n" +
 			"  vignette runs list --all-namespaces\n" +
@@ -128,11 +128,14 @@ func (c *cluster) listRuns(ctx context.Context, name, output string, out io.Writ
 
 // runsTable shows runs; with their namespaces if they may be in several.
 func runsTable(runs []runapi.RunSummary, namespaces bool) string {
-	rows, problems := table{inNamespace("NAMESPACE", namespaces, left("NAME", "PHASE", "T0", "CAMPAIGN", "SIZE", "UID"))}, ""
+	rows, problems := table{inNamespace("NAMESPACE", namespaces, left("NAME", "PHASE", "KEPT UP", "T0", "CAMPAIGN", "SIZE", "UID"))}, ""
 	for _, run := range runs {
-		t0, campaign := "-", "-"
+		t0, campaign, keptUp := "-", "-", "-"
 		if run.T0 != nil {
 			t0 = run.T0.UTC().Format("2006-01-02 15:04:05Z")
+		}
+		if run.KeptUp != nil {
+			keptUp = yesNo(*run.KeptUp)
 		}
 		if of := run.Campaign; of != nil {
 			campaign = fmt.Sprintf("%s, round %d", of.Name, of.Round)
@@ -140,7 +143,7 @@ func runsTable(runs []runapi.RunSummary, namespaces bool) string {
 		if run.Problem != "" {
 			problems += fmt.Sprintf("Run %s has damaged records: %s\n", run.UID, oneLine(run.Problem))
 		}
-		rows = append(rows, inNamespace(run.Namespace, namespaces, left(run.Name, cmp.Or(string(run.Phase), "-"), t0, campaign, wording.Bytes(run.Bytes), run.UID)))
+		rows = append(rows, inNamespace(run.Namespace, namespaces, left(run.Name, cmp.Or(string(run.Phase), "-"), keptUp, t0, campaign, wording.Bytes(run.Bytes), run.UID)))
 	}
 	return rows.String() + problems
 }

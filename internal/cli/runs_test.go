@@ -29,6 +29,8 @@ func archiveOfThree(t *testing.T) *cluster {
 		}
 		a.run(plan, 16)
 	}
+	workflow := a.as("system:serviceaccount:team-nor:vignette-workflow")
+	a.must(workflow.PutResult(t.Context(), "run-2", "results.json", strings.NewReader(`{"schemaVersion": 2, "verdict": {"keptUp": false}}`)))
 	c := a.cluster()
 	c.archive = a.as(teamAdmin)
 	return c
@@ -56,10 +58,10 @@ func TestArchivedRunsAreListedTheNewestFirst(t *testing.T) {
 	if err := c.listRuns(t.Context(), "quickstart", "table", &out); err != nil {
 		t.Fatal(err)
 	}
-	want := "NAME         PHASE       T0                     CAMPAIGN           SIZE   UID\n" +
-		"quickstart   Running     2026-11-20 15:00:00Z   -                  SIZE   run-3\n" +
-		"quickstart   Succeeded   2026-11-20 14:00:00Z   nightly, round 3   SIZE   run-2\n" +
-		"quickstart   Failed      2026-11-20 13:00:00Z   -                  SIZE   run-1\n"
+	want := "NAME         PHASE       KEPT UP   T0                     CAMPAIGN           SIZE   UID\n" +
+		"quickstart   Running     -         2026-11-20 15:00:00Z   -                  SIZE   run-3\n" +
+		"quickstart   Succeeded   no        2026-11-20 14:00:00Z   nightly, round 3   SIZE   run-2\n" +
+		"quickstart   Failed      -         2026-11-20 13:00:00Z   -                  SIZE   run-1\n"
 	got := regexp.MustCompile(`\d+\.\d\d KiB|SIZE    `).ReplaceAllString(out.String(), "SIZE")
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
@@ -74,9 +76,9 @@ func TestArchivedRunsAreListedTheNewestFirst(t *testing.T) {
 }
 
 func TestADamagedRunIsListedWithWhatIsWrong(t *testing.T) {
-	got := runsTable([]runapi.RunSummary{{Name: "quickstart", UID: "run-1", Bytes: 3 << 20, Problem: "run.json, now run.json.damaged: it is not one whole JSON object"}}, false)
-	want := "NAME         PHASE   T0   CAMPAIGN   SIZE       UID\n" +
-		"quickstart   -       -    -          3.00 MiB   run-1\n" +
+	got := runsTable([]runapi.RunSummary{{Name: "quickstart", UID: "run-1", KeptUp: new(true), Bytes: 3 << 20, Problem: "run.json, now run.json.damaged: it is not one whole JSON object"}}, false)
+	want := "NAME         PHASE   KEPT UP   T0   CAMPAIGN   SIZE       UID\n" +
+		"quickstart   -       yes       -    -          3.00 MiB   run-1\n" +
 		"Run run-1 has damaged records: run.json, now run.json.damaged: it is not one whole JSON object\n"
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)

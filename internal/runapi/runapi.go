@@ -510,6 +510,8 @@ type State struct {
 	Agents    []AgentState `json:"agents"`
 	Counters  Counters     `json:"counters"`
 	Incidents []Incident   `json:"incidents,omitempty"`
+	// Problem names records of the run that could not be read and were renamed.
+	Problem string `json:"problem,omitempty"`
 	// Sealed is set when the logs are as complete as they will be.
 	Sealed bool `json:"sealed"`
 	// Results is the analysis' results.json, when it exists.
@@ -606,6 +608,8 @@ type RunSummary struct {
 	Campaign *PlannedCampaign `json:"campaign,omitempty"`
 	// Problem names records of the run that could not be read and were renamed.
 	Problem string `json:"problem,omitempty"`
+	// KeptUp is the verdict of the results; absent without one.
+	KeptUp *bool `json:"keptUp,omitempty"`
 	// Sealed is set once the run's logs are complete and take no more.
 	Sealed bool `json:"sealed,omitempty"`
 	// Bytes of all files of the run in the archive.

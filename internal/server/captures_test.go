@@ -411,6 +411,9 @@ func TestADamagedRecordStopsNeitherTheServerNorItsRun(t *testing.T) {
 				if err != nil || len(runs) != 1 || !strings.Contains(runs[0].Problem, record) || strings.Contains(runs[0].Problem, "json:") {
 					t.Fatalf("runs %+v, %v: want one that names %s, in plain words", runs, err, record)
 				}
+				if state, err := l.as("admin").State(context.Background(), runUID); err != nil || state.Problem != runs[0].Problem {
+					t.Errorf("the run says %q, %v; want what the list says: %s", state.Problem, err, runs[0].Problem)
+				}
 				if _, err := os.Stat(path + ".damaged"); err != nil {
 					t.Error(err)
 				}

@@ -408,7 +408,9 @@ func (s *Server) replaceResult(w http.ResponseWriter, r *http.Request, run *run,
 		if err != nil {
 			return 0, err
 		}
-		return run.files.Replace(p, body)
+		size, err := run.files.Replace(p, body)
+		run.readVerdict()
+		return size, err
 	}
 	body, err := s.verifyingReader(r, &deadlineBody{body: http.MaxBytesReader(w, r.Body, maxResultBytes), control: http.NewResponseController(w)})
 	if err != nil {

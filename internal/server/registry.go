@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sort"
-	"strings"
 	"sync"
 	"time"
 
@@ -145,7 +144,7 @@ func (reg *registry) list(namespace, name string) []runapi.RunSummary {
 		}
 		r.mu.Lock()
 		summary := runapi.RunSummary{Namespace: key.Namespace, Name: key.Name, UID: key.UID, Phase: r.record.Phase, T0: r.record.T0,
-			Campaign: r.record.Campaign, Problem: strings.Join(r.damaged, "; "), Sealed: r.sealed, Bytes: r.files.Size()}
+			Campaign: r.record.Campaign, Problem: r.problem(), KeptUp: r.keptUp, Sealed: r.sealed, Bytes: r.files.Size()}
 		r.mu.Unlock()
 		at := r.lastActive.Load()
 		if summary.T0 != nil {

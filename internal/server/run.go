@@ -61,6 +61,7 @@ type run struct {
 	refusedAt map[string]time.Time
 	sealed    bool
 	counters  *runapi.Counters
+	keptUp    *bool
 	// damaged are the records that could not be read.
 	damaged []string
 	// planChanged wakes agents, reportChanged wakes the seal.
@@ -101,6 +102,7 @@ func loadRun(files *archive.Run, now func() time.Time) (*run, error) {
 	r.incidents, r.sealed, r.counters = state.Incidents, state.Sealed, state.Counters
 	r.plans = agentPlans(r.record.Plan, r.record.Revision, nil)
 	r.tally.plan(r.record.Plan)
+	r.readVerdict()
 	r.lastActive.Store(lastWritten(files).Unix())
 	if r.sealed {
 		files.MarkSealed()
@@ -434,7 +436,7 @@ func (r *run) agentStates() []runapi.AgentState {
 // snapshot returns the state of the run.
 func (r *run) snapshot() (runapi.State, error) {
 	r.mu.Lock()
-	state := runapi.State{Plan: r.record.Plan, Agents: r.agentStates(), Incidents: slices.Clone(r.incidents), Sealed: r.sealed}
+	state := runapi.State{Plan: r.record.Plan, Agents: r.agentStates(), Incidents: slices.Clone(r.incidents), Problem: r.problem(), Sealed: r.sealed}
 	counters := r.counters
 	r.mu.Unlock()
 	if counters == nil {
@@ -449,6 +451,24 @@ func (r *run) snapshot() (runapi.State, error) {
 	}
 	return state, ignoreMissing(err)
 }
+
+// readVerdict keeps the verdict of the results, so that lists of runs read no files. Results that cannot be read have none.
+func (r *run) readVerdict() {
+	var results struct {
+		Verdict *struct {
+			KeptUp *bool `json:"keptUp"`
+		} `json:"verdict"`
+	}
+	known := r.files.ReadJSON(resultsFile, &results) == nil && results.Verdict != nil
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keptUp = nil; known {
+		r.keptUp = results.Verdict.KeptUp
+	}
+}
+
+// problem names the records that could not be read; empty if there are none.
+func (r *run) problem() string { return strings.Join(r.damaged, "; ") }
 
 // updateResultsPhase writes the experiment's last phase, which follows the analysis, into its results.
 func (r *run) updateResultsPhase(phase v1alpha1.ExperimentPhase) error {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -857,6 +858,37 @@ func TestResultsTakeTheLastPhase(t *testing.T) {
 	state := l.plan(withT0, func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseSucceeded })
 	if state.Results == nil || state.Results.Phase != "Succeeded" {
 		t.Fatalf("results %+v, want phase Succeeded", state.Results)
+	}
+}
+
+func TestTheListOfRunsHasTheVerdictOfTheNewestResults(t *testing.T) {
+	l := newLab(t)
+	l.plan(withT0)
+	listed := func() string {
+		runs, err := l.as("admin").Runs(t.Context(), "", "")
+		switch {
+		case err != nil || len(runs) != 1:
+			return fmt.Sprintf("%+v, %v", runs, err)
+		case runs[0].KeptUp == nil:
+			return "none"
+		}
+		return strconv.FormatBool(*runs[0].KeptUp)
+	}
+	steps := []struct{ results, want string }{{"", "none"}, {`{"schemaVersion":2}`, "none"}, {`{"schemaVersion":2,"verdict":{"keptUp":false}}`, "false"}, {`{"schemaVersion":2,"verdict":{"keptUp":true}}`, "true"}}
+	for _, step := range steps {
+		if step.results != "" {
+			if err := l.as("workflow").PutResult(t.Context(), runUID, "results.json", strings.NewReader(step.results)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := listed(); got != step.want {
+			t.Errorf("with results %s the list says %s; want %s", step.results, got, step.want)
+		}
+	}
+	l.stop()
+	l.start()
+	if got := listed(); got != "true" {
+		t.Errorf("after a restart the list says %s; want true", got)
 	}
 }
 

@@ -2241,6 +2241,8 @@ export interface components {
             campaign?: components["schemas"]["PlannedCampaign"];
             /** @description problem names records of the run that could not be read and were renamed. */
             problem?: string;
+            /** @description keptUp is the verdict of the results; absent without one. */
+            keptUp?: boolean;
             /** @description sealed is set once the run's logs are complete and take no more. */
             sealed?: boolean;
             /** @description bytes of all files of the run in the archive. */
@@ -2329,6 +2331,8 @@ export interface components {
             agents: components["schemas"]["AgentState"][] | null;
             counters: components["schemas"]["Counters"];
             incidents?: components["schemas"]["Incident"][];
+            /** @description problem names records of the run that could not be read and were renamed. */
+            problem?: string;
             /** @description sealed is set when the logs are as complete as they will be. */
             sealed: boolean;
             /** @description results is the analysis' results.json, when it exists. */
