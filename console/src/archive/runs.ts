@@ -5,7 +5,7 @@ import { askAgainAfter } from "./polling";
 import type { GroupResult, Manifest, Results, RunState as State, RunSummary } from "./types";
 
 /** RunState is what a page reads of what the results server knows of a run. */
-export type RunState = Pick<State, "plan" | "incidents" | "sealed" | "results">;
+export type RunState = Pick<State, "plan" | "incidents" | "problem" | "sealed" | "results">;
 
 /** newestResults is the version of results.json that the console reads; it reads all earlier ones too. */
 export const newestResults = 2;

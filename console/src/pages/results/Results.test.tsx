@@ -124,6 +124,12 @@ test("a run in which nobody reports positions has no part for the picture", asyn
   expect(screen.queryByRole("tab", { name: "Picture" })).toBeNull();
 });
 
+test("damaged records of a run are named", async () => {
+  open({ [uid]: { ...state, problem: "incidents.json, now incidents.json.damaged: it is not one whole JSON object" } });
+  const alert = await screen.findByRole("alert", { name: "This run has damaged records" });
+  expect(alert.textContent).toContain("incidents.json, now incidents.json.damaged: it is not one whole JSON object");
+});
+
 test("a run without results says why, and its files can be read", async () => {
   const rest = { ...state };
   delete rest.results;

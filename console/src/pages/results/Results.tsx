@@ -58,6 +58,11 @@ export function Results() {
     <Stack>
       <Trouble error={error} title="What is shown is not current" />
       <Heading state={state} />
+      {state.problem && (
+        <Alert color="orange" variant="outline" title="This run has damaged records" style={{ overflowWrap: "anywhere" }}>
+          {state.problem}
+        </Alert>
+      )}
       {state.results ? <Parts namespace={namespace} uid={uid} state={state} results={state.results} /> : <WithoutResults state={state} namespace={namespace} uid={uid} />}
     </Stack>
   );
