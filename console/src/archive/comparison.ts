@@ -112,6 +112,8 @@ export interface Comparison {
   conditions: { label: string; runs: string[]; unit: "run" | "block" }[];
   groups: ComparedGroup[];
   axes: { axis: string; groups: { name: string; conditions: Compared[]; differences: Difference[] | null; requestDifferences?: Difference[] }[] }[] | null;
+  /** publishers have their figures in each run, in the order of runs; null where a run does not have the publisher. */
+  publishers: { name: string; node: string; runs: { label: string; messages: Messages | null; delaySeconds: Quantiles | null }[] }[] | null;
   networks: ComparedNetwork[] | null;
   /** messageSizes on the wire; null without captures of messages, and absent in comparisons of older servers. */
   messageSizes?: { protocol: string; runs: { label: string; medianBytes: number | null }[] }[] | null;

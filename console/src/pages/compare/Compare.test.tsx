@@ -144,6 +144,23 @@ test("runs without requests have no differences of them", async () => {
   expect(screen.queryByRole("table", { name: /^Differences of requests/ })).toBeNull();
 });
 
+test("every publisher has a row for each run that has it", async () => {
+  const messages = { triggered: 12, sent: 10, expected: 18, offered: 20, received: 15, lost: 3, neverSent: 2, duplicates: 0, lostPercent: 15, deliveredPercent: 75 };
+  const delaySeconds = { min: 0.1, p25: 0.2, median: 0.3, mean: 0.4, p75: 0.5, p95: 0.6, max: 1.7 };
+  const publishers = [
+    { name: "veh-1/bft", node: "veh-1", runs: [{ label: one.label, messages, delaySeconds }, { label: two.label, messages: { ...messages, received: 0, deliveredPercent: 0 }, delaySeconds: null }] },
+    { name: "hq/chat", node: "hq", runs: [{ label: one.label, messages: null, delaySeconds: null }, { label: two.label, messages, delaySeconds }] },
+  ];
+  answer({ "/compare": { ...comparison, publishers }, "/runs": summaries });
+  openPage("/compare", Compare, `/compare?run=e5/${one.uid}&run=e5/${two.uid}`);
+  expect(cellsOf(await screen.findByRole("table", { name: "Publishers" }))).toEqual([
+    ["Publisher", "Node", "Run", "Sent", "Offered", "Delivered", "Lost", "Median delay", "Mean delay", "95th percentile", "Greatest"],
+    ["veh-1/bft", "veh-1", one.label, "10", "20", "75 %", "3", "300 ms", "400 ms", "600 ms", "1.70 s"],
+    ["veh-1/bft", "veh-1", two.label, "10", "20", "0 %", "3", "–", "–", "–", "–"],
+    ["hq/chat", "hq", two.label, "10", "20", "75 %", "3", "300 ms", "400 ms", "600 ms", "1.70 s"],
+  ]);
+});
+
 test("sizes of messages and medians of the picture stand side by side", async () => {
   const messageSizes = [
     { protocol: "mqtt", runs: [{ label: one.label, medianBytes: 1034 }, { label: two.label, medianBytes: null }] },

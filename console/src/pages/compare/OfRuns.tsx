@@ -3,17 +3,24 @@ import type { Comparison } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
 import { TableSection } from "../../components/TableSection";
 import { shownOf } from "./labels";
-import { pictureColumns, pictureRows, sizeColumns, sizeRows, volumeColumns, volumeRows } from "./ofRuns";
+import { pictureColumns, pictureRows, publisherColumns, publisherRows, sizeColumns, sizeRows, volumeColumns, volumeRows } from "./ofRuns";
 
-/** OfRuns shows volumes of networks, and what runs have that conditions have not: sizes of messages, and the picture. */
+/** OfRuns shows volumes of networks, and what runs have that conditions have not: publishers, sizes of messages, and the picture. */
 export function OfRuns({ comparison }: { comparison: Comparison }) {
   return (
     <>
+      <Publishers comparison={comparison} />
       <Volumes comparison={comparison} />
       <Sizes comparison={comparison} />
       <Picture comparison={comparison} />
     </>
   );
+}
+
+function Publishers({ comparison }: { comparison: Comparison }) {
+  const rows = useMemo(() => publisherRows(comparison), [comparison]);
+  if (rows.length === 0) return null;
+  return <TableSection title="Publishers" note="The deliveries of each publisher in each run." columns={publisherColumns} rows={rows} keyOf={({ name, run }) => `${name} ${run}`} />;
 }
 
 function Volumes({ comparison }: { comparison: Comparison }) {

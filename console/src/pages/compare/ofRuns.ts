@@ -1,5 +1,6 @@
 import type { ComparedNetwork, Comparison, Estimate } from "../../archive/comparison";
-import { bytesPerSecond, count, duration, metres, nothing } from "../../components/figures";
+import { bytesPerSecond, count, duration, metres, nothing, percent } from "../../components/figures";
+import type { Messages, Quantiles } from "../../archive/types";
 import type { Column } from "../../components/VirtualTable";
 import { estimateText } from "./differences";
 import { labelsOf, type Shown } from "./labels";
@@ -53,6 +54,38 @@ export function volumeColumns(comparison: Comparison): Column<VolumeRow>[] {
   const ofNetwork = (comparison.networks ?? []).map(({ name }): Column<VolumeRow> => ({ id: `volume-${name}`, head: name, numeric: true, value: ({ volumes }) => volumes[name]?.estimate, show: ({ volumes }) => estimateText(volumes[name], bytesPerSecond) }));
   return [{ id: "name", head: "Run or condition", value: ({ name }) => name }, ...ofNetwork];
 }
+
+/** PublisherRow has the figures of a publisher in a run. */
+export interface PublisherRow {
+  name: string;
+  node: string;
+  run: string;
+  messages: Messages;
+  delaySeconds: Quantiles | null;
+}
+
+/** publisherRows has a row for each run of each publisher, without runs that do not have it. */
+export function publisherRows(comparison: Comparison): PublisherRow[] {
+  const labels = labelsOf(comparison);
+  return (comparison.publishers ?? []).flatMap(({ name, node, runs }) => runs.flatMap(({ label, messages, delaySeconds }, i) => (messages ? [{ name, node, run: labels[i] ?? label, messages, delaySeconds }] : [])));
+}
+
+const counted = (id: string, head: string, value: (messages: Messages) => number | undefined): Column<PublisherRow> => ({ id, head, numeric: true, value: ({ messages }) => value(messages), show: ({ messages }) => count(value(messages)) });
+const timed = (id: "median" | "mean" | "p95" | "max", head: string): Column<PublisherRow> => ({ id, head, numeric: true, value: ({ delaySeconds }) => delaySeconds?.[id], show: ({ delaySeconds }) => duration(delaySeconds?.[id]) });
+
+export const publisherColumns: Column<PublisherRow>[] = [
+  { id: "publisher", head: "Publisher", value: ({ name }) => name },
+  { id: "node", head: "Node", value: ({ node }) => node },
+  { id: "run", head: "Run", value: ({ run }) => run },
+  counted("sent", "Sent", ({ sent }) => sent),
+  counted("offered", "Offered", ({ offered, expected }) => offered ?? expected),
+  { id: "delivered", head: "Delivered", numeric: true, value: ({ messages }) => messages.deliveredPercent, show: ({ messages }) => percent(messages.deliveredPercent) },
+  counted("lost", "Lost", ({ lost }) => lost),
+  timed("median", "Median delay"),
+  timed("mean", "Mean delay"),
+  timed("p95", "95th percentile"),
+  timed("max", "Greatest"),
+];
 
 /** PictureRow has a run's medians of the picture of a group of nodes. */
 export interface PictureRow {
