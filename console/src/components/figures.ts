@@ -93,6 +93,11 @@ export function range(interval: Interval | null | undefined, write: (value: numb
   return interval ? `[${write(interval.low)}, ${write(interval.high)}]` : "";
 }
 
+/** yesOrNo writes a truth value; undefined where it is not known. */
+export function yesOrNo(value: boolean | null | undefined): string | undefined {
+  return value === null || value === undefined ? undefined : value ? "yes" : "no";
+}
+
 /** many writes a number of things with the word that fits, such as 1 run or 3 runs. */
 export function many(n: number, one: string, several = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : several}`;

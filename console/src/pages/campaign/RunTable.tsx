@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useChoices } from "../../components/address";
 import { CompareLink } from "../../components/CompareLink";
-import { count, many } from "../../components/figures";
+import { count, many, yesOrNo } from "../../components/figures";
 import { sortFrom, writeSort } from "../../components/sorting";
 import { span } from "../../components/time";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
@@ -120,7 +120,7 @@ function runColumns(namespace: string, axes: readonly Axis[], measure: Measure):
     ...axisColumns<Run>(axes, (run) => run),
     { id: "repeat", head: "Repeat", numeric: true, value: ({ repeat }) => repeat },
     ...measureColumns<Run>(measure, (run) => [run]),
-    { id: "kept", head: "Kept up", value: ({ measured }) => (measured?.keptUp === undefined ? undefined : measured.keptUp ? "yes" : "no") },
+    { id: "kept", head: "Kept up", value: ({ measured }) => yesOrNo(measured?.keptUp) },
     { id: "offBy", head: "Off by at most", value: ({ measured }) => offByMilliseconds(measured?.offBy), show: ({ measured }) => measured?.offBy ?? "–" },
     { id: "warningCount", head: "Warnings", numeric: true, value: ({ measured }) => measured?.warnings },
     { id: "gapCount", head: "Gaps", numeric: true, value: ({ measured }) => measured?.gaps },

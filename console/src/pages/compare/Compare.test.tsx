@@ -35,12 +35,12 @@ test("runs that are chosen from the list stand in the address", async () => {
   expect(await screen.findByRole("table", { name: "Runs side by side" })).toBeTruthy();
 });
 
-test("the list of runs has their sizes", async () => {
-  answer({ "/compare": comparison, "/runs": [{ ...summaries[0], bytes: 1_234_567 }, summaries[1]] });
+test("the list of runs has their sizes, and whether they kept up", async () => {
+  answer({ "/compare": comparison, "/runs": [{ ...summaries[0], bytes: 1_234_567, keptUp: false }, summaries[1]] });
   openPage("/compare", Compare, "/compare");
   const [heads, first, second] = cellsOf(await screen.findByRole("table", { name: "Archived runs" }));
   const at = heads?.indexOf("Size") ?? -1;
-  expect([first?.[at], second?.[at]]).toEqual(["1.18 MiB", "–"]);
+  expect([first?.slice(at - 2, at + 1), second?.slice(at - 2, at + 1)]).toEqual([["no", "", "1.18 MiB"], ["–", "", "–"]]);
 });
 
 test("a comparison that the server refuses says why", async () => {

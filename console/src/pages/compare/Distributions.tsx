@@ -1,13 +1,13 @@
-import { Anchor, Group, Select, Stack, Text, Title } from "@mantine/core";
-import { Link } from "@tanstack/react-router";
+import { Group, Select, Stack, Text, Title } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import type { Compared, ComparedGroup, ComparedRun, Comparison, Difference, ReferenceFigure } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
-import { count, duration, percent, range } from "../../components/figures";
+import { count, duration, percent, range, yesOrNo } from "../../components/figures";
 import { boxesOf } from "../../components/plots/boxes";
 import { BoxFigure } from "../../components/plots/BoxFigure";
 import { PlotFigure, type PlotLibrary } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
+import { RunLink } from "../../components/RunLink";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { chosenEffects, differenceColumns, differenceRows, drawEffects, effectsOf, mostEffects, requestDifferenceColumns, type Times } from "./differences";
 import { hasRepeats, labelsOf, shownOf, type Shown } from "./labels";
@@ -90,17 +90,16 @@ function whyOf({ gaps }: Comparison, { experiment, uid }: ComparedRun): string |
 }
 
 function keptUpText({ run }: SideRow): string {
-  if (run === undefined) return "";
-  return run.keptUp === null ? "not known" : run.keptUp ? "yes" : "no";
+  return run === undefined ? "" : (yesOrNo(run.keptUp) ?? "not known");
 }
 
 function KeptUp({ row }: { row: SideRow }) {
   const { run, why } = row;
   if (!run || why === undefined) return keptUpText(row);
   return (
-    <Anchor size="sm" title={why} renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: run.namespace, uid: run.uid }} search={{ part: "gaps" } as never} />}>
+    <RunLink size="sm" title={why} run={run} part="gaps">
       {keptUpText(row)}: why?
-    </Anchor>
+    </RunLink>
   );
 }
 
@@ -161,7 +160,7 @@ const columns: Column<SideRow>[] = [
     id: "name",
     head: "Run or condition",
     value: ({ name }) => name,
-    show: ({ name, run }) => (run ? <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: run.namespace, uid: run.uid }} />}>{name}</Anchor> : name),
+    show: ({ name, run }) => (run ? <RunLink size="sm" run={run}>{name}</RunLink> : name),
   },
   { id: "keptUp", head: "Kept up", value: keptUpText, show: (row) => <KeptUp row={row} /> },
   { id: "offered", head: "Offered", numeric: true, value: ({ messages }) => messages.offered ?? messages.expected, show: ({ messages }) => count(messages.offered ?? messages.expected) },

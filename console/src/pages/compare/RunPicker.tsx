@@ -1,15 +1,15 @@
-import { Anchor, Button, Checkbox, CloseButton, Group, Loader, Paper, Pill, Stack, Text, TextInput } from "@mantine/core";
+import { Button, Checkbox, CloseButton, Group, Loader, Paper, Pill, Stack, Text, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { useFirstNamespace } from "../../app/scope";
 import type { ComparedRun, RunName } from "../../archive/comparison";
 import { runsQuery } from "../../archive/runs";
 import type { RunSummary } from "../../archive/types";
-import { runSize } from "../../components/figures";
+import { runSize, yesOrNo } from "../../components/figures";
 import { Age } from "../../components/Moment";
 import { NamespaceInput } from "../../components/NamespaceInput";
+import { RunLink } from "../../components/RunLink";
 import { Trouble } from "../../components/Trouble";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import { pickable } from "./pickable";
@@ -85,14 +85,11 @@ function RunList({ runs, onChange }: Omit<RunPickerProps, "compared">) {
       id: "name",
       head: "Experiment",
       value: ({ name }) => name,
-      show: ({ namespace: of, uid, name }) => (
-        <Anchor size="sm" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: of, uid }} />}>
-          {name}
-        </Anchor>
-      ),
+      show: (run) => <RunLink size="sm" run={run}>{run.name}</RunLink>,
     },
     { id: "namespace", head: "Namespace", value: (run) => run.namespace },
     { id: "t0", head: "T0, ago", value: ({ t0 }) => t0, show: ({ t0 }) => <Age time={t0} /> },
+    { id: "keptUp", head: "Kept up", value: ({ keptUp }) => yesOrNo(keptUp) },
     { id: "campaign", head: "Campaign", value: ({ campaign }) => campaign?.name ?? "" },
     { id: "size", head: "Size", numeric: true, value: ({ bytes }) => bytes, show: ({ bytes }) => runSize(bytes) },
     { id: "uid", head: "UID", value: ({ uid }) => uid },

@@ -5,6 +5,7 @@ import { Suspense, useEffect, type ComponentType } from "react";
 import { runsQuery } from "../../archive/runs";
 import { runSize } from "../../components/figures";
 import { Moment } from "../../components/Moment";
+import { RunLink } from "../../components/RunLink";
 import { Trouble } from "../../components/Trouble";
 import { Refusal } from "../../kubernetes/client";
 import { useObject } from "../../kubernetes/hooks";
@@ -59,9 +60,7 @@ function Absent({ namespace, name }: { namespace: string; name: string }) {
         <List>
           {runs.map(({ uid, t0, bytes }) => (
             <List.Item key={uid}>
-              <Anchor underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace, uid }} />}>
-                Run {uid}
-              </Anchor>
+              <RunLink run={{ namespace, uid }}>Run {uid}</RunLink>
               {t0 && (
                 <>
                   {", T0 "}

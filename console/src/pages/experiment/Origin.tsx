@@ -2,6 +2,7 @@ import { Anchor, Group, Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import type { RunState } from "../../archive/types";
 import { Moment } from "../../components/Moment";
+import { RunLink } from "../../components/RunLink";
 import type { Experiment } from "../../types";
 import { originOf } from "./state";
 
@@ -29,9 +30,9 @@ export function Origin({ experiment: e, state }: { experiment: Experiment; state
       {earlier && (
         <Text inherit>
           {earlier.relation}{" "}
-          <Anchor inherit underline="always" renderRoot={(props) => <Link {...props} to="/ns/$namespace/runs/$uid" params={{ namespace: earlier.namespace, uid: earlier.uid }} />}>
+          <RunLink inherit run={earlier}>
             {earlier.name || run?.name || earlier.uid}
-          </Anchor>
+          </RunLink>
         </Text>
       )}
       <Text inherit>Seed {e.spec.seed ?? 1}</Text>

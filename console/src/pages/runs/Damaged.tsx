@@ -1,5 +1,5 @@
 import { Alert, List, Text } from "@mantine/core";
-import { RunLink } from "./RunLink";
+import { RunLink } from "../../components/RunLink";
 import type { ArchivedRun } from "./archived";
 
 /** Damaged says which runs have records that could not be read. */
@@ -11,7 +11,9 @@ export function Damaged({ runs }: { runs: readonly ArchivedRun[] }) {
       <List size="sm" mah={200} tabIndex={0} aria-label="Runs with damaged records" style={{ overflow: "auto", overflowWrap: "anywhere" }}>
         {damaged.map((run) => (
           <List.Item key={run.uid}>
-            <RunLink run={run} />
+            <RunLink size="sm" run={run}>
+              {run.name}
+            </RunLink>
             <Text span inherit>
               {" "}
               ({run.uid}): {run.problem}

@@ -1,12 +1,12 @@
 import { Anchor, Box } from "@mantine/core";
 import { useMediaQuery } from "@mantine/hooks";
 import { Link } from "@tanstack/react-router";
-import { runSize } from "../../components/figures";
+import { runSize, yesOrNo } from "../../components/figures";
 import { Age, Moment } from "../../components/Moment";
 import { PhaseBadge } from "../../components/PhaseBadge";
+import { RunLink } from "../../components/RunLink";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
 import type { ArchivedRun } from "./archived";
-import { RunLink } from "./RunLink";
 
 /** RunTable is the table of archived runs; existing are the UIDs of experiments that were not deleted. */
 export function RunTable({ runs, existing }: { runs: readonly ArchivedRun[]; existing: ReadonlySet<string | undefined> }) {
@@ -21,13 +21,16 @@ export function RunTable({ runs, existing }: { runs: readonly ArchivedRun[]; exi
       value: ({ name }) => name,
       show: (run) => (
         <Box maw={narrow ? 120 : undefined} style={{ overflow: "hidden", textOverflow: "ellipsis" }}>
-          <RunLink run={run} />
+          <RunLink size="sm" run={run}>
+            {run.name}
+          </RunLink>
         </Box>
       ),
     },
     ...(narrow ? [] : [namespace, experiment]),
     { id: "phase", head: "Phase", value: ({ phase }) => phase, show: ({ phase }) => <Box miw={92}>{phase ? <PhaseBadge phase={phase} /> : "–"}</Box> },
     { id: "t0", head: narrow ? "Ago" : "Started", value: ({ t0 }) => t0, show: ({ t0 }) => (t0 ? narrow ? <Age time={t0} /> : <Moment time={t0} /> : "–") },
+    { id: "keptUp", head: "Kept up", value: ({ keptUp }) => yesOrNo(keptUp) },
     { id: "size", head: "Size", numeric: true, value: ({ bytes }) => bytes, show: ({ bytes }) => runSize(bytes) },
     { id: "problem", head: "Problem", value: ({ problem }) => problem || undefined, show: ({ problem }) => (problem ? "damaged records" : "–") },
     ...(narrow ? [experiment, namespace] : []),

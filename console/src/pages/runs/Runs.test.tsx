@@ -44,9 +44,10 @@ test("a run of a deleted experiment is reached, and an experiment that is still 
   const [first, second] = (await rows()) as [HTMLElement, HTMLElement];
   expect(within(first).getByRole("link", { name: "patrol-2" }).getAttribute("href")).toBe(`/ns/nor/runs/${damaged}`);
   expect(within(first).queryByRole("link", { name: "open the experiment patrol-2" }), "the experiment of that name is another").toBeNull();
-  expect(first.textContent).toMatch(/nor.*Failed.*20\.00 KiBdamaged records/);
+  expect(first.textContent).toMatch(/nor.*Failed.*–20\.00 KiBdamaged records/);
   expect(within(second).getByRole("link", { name: "open the experiment patrol-1" }).getAttribute("href")).toBe("/ns/nor/experiments/patrol-1");
-  expect(second.textContent).toMatch(/Succeeded.*2026-03-02 10:00:05.*3\.00 MiB/);
+  expect(second.textContent).toMatch(/Succeeded.*2026-03-02 10:00:05.*yes3\.00 MiB/);
+  expect((await rows())[2]?.textContent).toMatch(/2026-03-01 08:00:00.*no1\.00 MiB/);
 });
 
 test("damaged records are named", async () => {
@@ -100,5 +101,5 @@ test("on a phone the columns that matter come first", async () => {
   vi.stubGlobal("matchMedia", (media: string) => ({ matches: true, media, addEventListener: () => undefined, removeEventListener: () => undefined }));
   open([""], { "": recorded });
   await rows();
-  expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Run", "Phase", "Ago", "Size", "Problem", "Experiment", "Namespace", "Campaign", "UID"]);
+  expect(screen.getAllByRole("columnheader").map((head) => head.textContent)).toEqual(["Run", "Phase", "Ago", "Kept up", "Size", "Problem", "Experiment", "Namespace", "Campaign", "UID"]);
 });

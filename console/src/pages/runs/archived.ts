@@ -10,6 +10,7 @@ export interface ArchivedRun {
   t0: string | undefined;
   /** campaign with the round; empty for other runs. */
   campaign: string;
+  keptUp: boolean | undefined;
   bytes: number | undefined;
   /** problem with the run's records; empty if all could be read. */
   problem: string;
@@ -20,7 +21,7 @@ export function archivedRuns(lists: readonly (readonly RunSummary[])[]): Archive
   return lists
     .flatMap(dated)
     .sort((a, b) => (a.at < b.at ? 1 : a.at > b.at ? -1 : 0))
-    .map(({ run: { namespace, name, uid, phase, t0, campaign, bytes, problem } }) => ({ namespace, name, uid, phase, t0, campaign: campaign ? `${campaign.name}, round ${campaign.round}` : "", bytes, problem: problem ?? "" }));
+    .map(({ run: { namespace, name, uid, phase, t0, campaign, keptUp, bytes, problem } }) => ({ namespace, name, uid, phase, t0, campaign: campaign ? `${campaign.name}, round ${campaign.round}` : "", keptUp, bytes, problem: problem ?? "" }));
 }
 
 /** dated gives a run without T0 the time of the next older one, so that it stays before that. */
