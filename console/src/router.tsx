@@ -3,7 +3,7 @@ import { Shell } from "./app/Shell";
 import { writeSearch } from "./components/address";
 import { ErrorPage, NoPage } from "./components/ErrorPage";
 
-const root = createRootRoute({ component: Shell, errorComponent: ErrorPage, notFoundComponent: NoPage });
+const root = createRootRoute({ component: Shell, notFoundComponent: NoPage });
 
 // A page is loaded when it is opened for the first time.
 const pages = [
@@ -18,7 +18,7 @@ const pages = [
   createRoute({ getParentRoute: () => root, path: "/admin", component: lazyRouteComponent(() => import("./pages/admin/Admin"), "Admin") }),
 ] as const;
 
-export const router = createRouter({ routeTree: root.addChildren([...pages]), stringifySearch: writeSearch, defaultPreload: "intent", scrollRestoration: true });
+export const router = createRouter({ routeTree: root.addChildren([...pages]), stringifySearch: writeSearch, defaultErrorComponent: ErrorPage, defaultPreload: "intent", scrollRestoration: true });
 
 declare module "@tanstack/react-router" {
   interface Register {
