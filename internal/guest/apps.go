@@ -97,32 +97,38 @@ func (g *guest) start(app guestconfig.App) (*exec.Cmd, io.Reader, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer read.Close()
 	self, err := os.Executable()
 	if err != nil {
 		return nil, nil, err
 	}
 	command := exec.Command(self, AppCommand)
-	command.ExtraFiles = []*os.File{read}
 	command.Env = []string{}
 	// A process namespace, as for a container: the app's processes end with its agent.
 	command.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID, Setsid: true}
 	output, err := command.StderrPipe()
 	if err != nil {
-		return nil, nil, errors.Join(err, write.Close())
+		return nil, nil, err
 	}
-	if err := command.Start(); err != nil {
-		return nil, nil, errors.Join(err, write.Close())
+	return command, output, startWith(command, text)
+}
+
+// startWith starts a command that reads a text from descriptor 3.
+func startWith(command *exec.Cmd, text []byte) error {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	command.ExtraFiles = []*os.File{read}
+	err = command.Start()
+	err = errors.Join(err, read.Close()) // else a command that ends early would leave the write waiting
+	if err != nil {
+		return errors.Join(err, write.Close())
 	}
 	_, err = write.Write(text)
 	if err = errors.Join(err, write.Close()); err != nil {
-		return nil, nil, errors.Join(err, command.Process.Kill(), command.Wait())
+		return errors.Join(err, command.Process.Kill(), command.Wait())
 	}
-	return command, output, nil
+	return nil
 }
 
 // prepare the app's folders.

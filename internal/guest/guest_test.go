@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -54,6 +55,19 @@ func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)
 func needRoot(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root")
+	}
+}
+
+func TestAnAgentThatEndsBeforeItReadsWhatToRunIsAnErrorAtOnce(t *testing.T) {
+	done := make(chan error, 1)
+	go func() { done <- startWith(exec.Command("true"), make([]byte, 1<<20)) }() // more than a pipe holds
+	select {
+	case err := <-done:
+		if err == nil || !strings.Contains(err.Error(), "broken pipe") {
+			t.Errorf("error %v; want that of a broken pipe", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the start still waits for a program that has ended")
 	}
 }
 
