@@ -18,12 +18,13 @@ const (
 	NetworkDataKey = "networkdata"
 )
 
-// agentUnit is the systemd unit of the platform's agent, which runs from its own disk.
+// agentUnit is the systemd unit of the platform's agent, which runs from its own disk. Without a limit of starts it waits for a late disk.
 const (
 	agentUnitName = "vignette-guest.service"
 	agentUnit     = `[Unit]
 Description=Agent of vignette
 After=local-fs.target network.target
+StartLimitIntervalSec=0
 [Service]
 Type=simple
 ExecStartPre=/bin/mkdir -p /run/vignette/tools
