@@ -125,7 +125,7 @@ func (o *inspectOptions) checkEvery(s *scenario.Scenario) error {
 		return nil
 	}
 	least := (s.Duration()/(maxRows-1) + time.Second).Truncate(time.Second)
-	return fmt.Errorf("--every %s: the table would have %d rows: want at most %d, by --every %s or more", o.every, rows, maxRows, least)
+	return fmt.Errorf("--every %s: the table would have %d rows: want at most %d, by --every %s or more", wording.Time(o.every), rows, maxRows, wording.Time(least))
 }
 
 func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiledScenario) error {
@@ -134,10 +134,10 @@ func (o *inspectOptions) inspect(ctx context.Context, out io.Writer, c *compiled
 		return err
 	}
 	if o.at > s.Duration() {
-		return fmt.Errorf("--at %s: the scenario ends at %s: want no later moment", o.at, s.Duration())
+		return fmt.Errorf("--at %s: the scenario ends at %s: want no later moment", wording.Time(o.at), wording.Time(s.Duration()))
 	}
 	fmt.Fprintf(out, "platforms  %d: %s\n", len(s.Platforms()), v1alpha1.PlatformRanges(s.Platforms()))
-	fmt.Fprintf(out, "duration   %s\n", s.Duration())
+	fmt.Fprintf(out, "duration   %s\n", wording.Time(s.Duration()))
 	if !c.start.IsZero() {
 		fmt.Fprintf(out, "start      %s\n", c.start.Format(time.RFC3339Nano))
 	}
@@ -184,7 +184,7 @@ func writeAntennas(out io.Writer, s *scenario.Scenario) error {
 	}
 	firsts := slices.SortedFunc(maps.Keys(platforms), func(a, b first) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.profile, b.profile)) })
 	for _, f := range firsts {
-		fmt.Fprintf(out, "antennas   %s: profile %d from %s\n", v1alpha1.PlatformRanges(slices.Sorted(slices.Values(platforms[f]))), f.profile, f.at)
+		fmt.Fprintf(out, "antennas   %s: profile %d from %s\n", v1alpha1.PlatformRanges(slices.Sorted(slices.Values(platforms[f]))), f.profile, wording.Time(f.at))
 	}
 	return nil
 }
@@ -215,7 +215,7 @@ func (o *inspectOptions) table(ctx context.Context, out io.Writer, s *scenario.S
 	}
 	fmt.Fprintf(out, "%7d+%8s%8s%8s\n", columns, "none", "mean", "parts")
 	for _, at := range line {
-		o.row(out, at.At.Truncate(time.Second).String(), at.Connectivity, fmt.Sprint(len(at.Components)))
+		o.row(out, wording.Time(at.At.Truncate(time.Second)), at.Connectivity, fmt.Sprint(len(at.Components)))
 	}
 	o.row(out, "all", scenario.Total(line), "")
 	return nil

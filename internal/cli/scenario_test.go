@@ -43,9 +43,9 @@ func TestInspectSaysWhatAScenarioHoldsAndDrawsIt(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, errs)
 	}
 	// At first four of six ordered pairs have one hop and two have two; in the end two have one and four have no way.
-	for _, want := range []string{"platforms  3: 1-3\n", "duration   1m0s\n", "positions  yes\n", "pathloss   yes\n", "up to 121 dB",
+	for _, want := range []string{"platforms  3: 1-3\n", "duration   1m\n", "positions  yes\n", "pathloss   yes\n", "up to 121 dB",
 		"        0s   66.7%   33.3%    0.0%    0.0%    0.0%    0.0%    0.0%    1.33       1\n",
-		"      1m0s   33.3%    0.0%    0.0%    0.0%    0.0%    0.0%   66.7%    1.00       2\n"} {
+		"        1m   33.3%    0.0%    0.0%    0.0%    0.0%    0.0%   66.7%    1.00       2\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it says\n%s\nwant %q", out, want)
 		}
@@ -75,7 +75,7 @@ func TestInspectNamesWhatIsWrong(t *testing.T) {
 		"a step back":         {[]string{chainFile(t, chain), "--every", "-1s"}, "--every -1s: want a time above zero"},
 		"a step of zero":      {[]string{chainFile(t, chain), "--every", "0s"}, "--every 0s: want a time above zero"},
 		"a moment before all": {[]string{chainFile(t, chain), "--at", "-1s"}, "--at -1s: want a moment"},
-		"a moment after all":  {[]string{chainFile(t, chain), "--at", "2m", "-o", filepath.Join(t.TempDir(), "x.svg")}, "--at 2m0s: the scenario ends at 1m0s"},
+		"a moment after all":  {[]string{chainFile(t, chain), "--at", "2m", "-o", filepath.Join(t.TempDir(), "x.svg")}, "--at 2m: the scenario ends at 1m:"},
 		"a moment of nothing": {[]string{chainFile(t, chain), "--at", "5s"}, "--at 5s is for the picture: add --output FILE.svg"},
 		"no limit":            {[]string{chainFile(t, chain), "--limit", "NaN"}, "--limit NaN: want a pathloss"},
 		"no file at all":      {nil, "needs at least one FILE"},
@@ -125,7 +125,7 @@ func TestInspectReadsTracksOfAllFormats(t *testing.T) {
 	}{
 		"day1.gpx": {`<gpx><trk><name>a</name><trkseg><trkpt lat="58" lon="8"><time>2026-01-31T12:00:00Z</time></trkpt></trkseg></trk>` +
 			`<trk><name>b</name><trkseg><trkpt lat="58" lon="8"><time>2026-02-01T12:00:00Z</time></trkpt></trkseg></trk></gpx>`, "duration   0s", []string{"--align", "tracks"}},
-		"route.gpx":  {`<gpx><rte><rtept lat="58" lon="8"/><rtept lat="58.01" lon="8"/></rte></gpx>`, "duration   1m0s", []string{"--duration", "1m"}},
+		"route.gpx":  {`<gpx><rte><rtept lat="58" lon="8"/><rtept lat="58.01" lon="8"/></rte></gpx>`, "duration   1m", []string{"--duration", "1m"}},
 		"path.kml":   {`<kml><Placemark><LineString><coordinates>8,58 8,58.01</coordinates></LineString></Placemark></kml>`, "duration   1m51.3", []string{"--speed", "36km/h"}},
 		"late.csv":   {"2026-01-31T12:00:00Z,1,58,8\n2026-01-31T12:01:00Z,1,58,8\n", "duration   30s\nstart      2026-01-31T12:00:30Z\n", []string{"--start", "2026-01-31T12:00:30Z"}},
 		"move.scen":  {"$node_(0) set X_ 1\n$ns_ at 1 \"$node_(0) setdest 11 0 10\"\n", "duration   2.5s", []string{"--origin", "58,8,100m", "--unit", "1.5m", "--y-axis", "South"}},
@@ -174,7 +174,7 @@ func TestInspectTakesTheConfigMapsOfAManifest(t *testing.T) {
 		text, want string
 		code       int
 	}{
-		"a ConfigMap in the file": {configMap + object, "duration   1m0s", 0},
+		"a ConfigMap in the file": {configMap + object, "duration   1m", 0},
 		"another kind":            {strings.Replace(object, "Scenario", "Experiment", 1), "Experiment is not inspected: vignette validate", 1},
 		"an unknown field":        {strings.Replace(object, "format: csv", "format: csv, apps: []", 1), "spec.apps: there is no such field", 1},
 		"no YAML":                 {"a: b: c", "is not YAML", 1},

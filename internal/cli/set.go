@@ -19,6 +19,7 @@ import (
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/validate"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -395,7 +396,7 @@ func (c *cluster) showNetwork(ctx context.Context, experiment, name string, out 
 		rows = append(rows, left("T0", b.what, strings.Join(b.holds, " ")))
 	}
 	for _, change := range changesOf(s.Spec.Timeline, state.Plan.LiveChanges, name) {
-		rows = append(rows, left("T0 + "+change.at.String(), change.what, strings.Join(describeChange(change.RadioChange), " ")))
+		rows = append(rows, left("T0 + "+wording.Time(change.at), change.what, strings.Join(describeChange(change.RadioChange), " ")))
 	}
 	_, err = io.WriteString(out, rows.String())
 	return err

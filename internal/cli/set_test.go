@@ -289,7 +289,7 @@ func TestSetWithoutKeysShowsWhatTheNetworkBeganWithAndItsChanges(t *testing.T) {
 	p.state.Plan.LiveChanges = []runapi.PlannedLiveChange{
 		{Name: "bft-live-x", AtNanoseconds: 5e9, Changes: []v1alpha1.RadioChange{{Network: "wan", Silent: ptr(true)}, {Network: "lan", Silent: ptr(true)}}},
 		{Name: "bft-live-y", AtNanoseconds: 6e9, Changes: []v1alpha1.RadioChange{{Network: "vhf", From: "hq", Radio: &v1alpha1.RadioPatch{Transmit: ptr(false)}}}},
-		{Name: "bft-live-z", AtNanoseconds: 12e9, Changes: []v1alpha1.RadioChange{{Network: "vhf", Jammer: jammer}, {Network: "vhf", Schedule: "<emane-tdma-schedule/>"}}},
+		{Name: "bft-live-z", AtNanoseconds: 60e9, Changes: []v1alpha1.RadioChange{{Network: "vhf", Jammer: jammer}, {Network: "vhf", Schedule: "<emane-tdma-schedule/>"}}},
 	}
 	e := radioCluster()
 	e.Spec.Timeline = append(e.Spec.Timeline, v1alpha1.TimelineEntry{At: "11s", Set: []v1alpha1.RadioChange{
@@ -308,8 +308,8 @@ func TestSetWithoutKeysShowsWhatTheNetworkBeganWithAndItsChanges(t *testing.T) {
 			"T0         radios of veh-1, veh-2   antennaGain=2dBi noiseFigure=6dB",
 			"T0 + 6s    by hand, bft-live-y      --from hq transmit=false",
 			"T0 + 11s   timeline                 jammer=noise,off",
-			"T0 + 12s   by hand, bft-live-z      jammer=noise,power=100W,latitude=58.19,longitude=7.98",
-			"T0 + 12s   by hand, bft-live-z      schedule=(22 bytes)"},
+			"T0 + 1m    by hand, bft-live-z      jammer=noise,power=100W,latitude=58.19,longitude=7.98",
+			"T0 + 1m    by hand, bft-live-z      schedule=(22 bytes)"},
 		"pipe": {
 			"FROM       WHAT       HOLDS",
 			"T0         rfpipe     rate=175kbit delay=5ms frequency=300MHz transmitPower=37dBm noiseFigure=4dB",

@@ -10,6 +10,7 @@ import (
 
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/trafficconfig"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -245,8 +246,8 @@ func checkRepetition(p *v1alpha1.Publisher, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Forbidden(path, "is for a publisher with a period, and this one has a pattern: give it a period, or leave repeat out")}
 	case last/mqttudp.Remembered > p.Period.Std(): // a product might overflow
 		return field.ErrorList{field.Invalid(path.Child("interval"), p.Repeat.Interval, fmt.Sprintf(
-			"has the last repeat %v after its message, with over %d others in between at a period of %s. Receivers know only so many, and would count it again: use %v or less",
-			last, mqttudp.Remembered, p.Period, mqttudp.Remembered*p.Period.Std()/time.Duration(p.Repeat.Times)))}
+			"has the last repeat %s after its message, with over %d others in between at a period of %s. Receivers know only so many, and would count it again: use %s or less",
+			wording.Time(last), mqttudp.Remembered, p.Period, wording.Time(mqttudp.Remembered*p.Period.Std()/time.Duration(p.Repeat.Times))))}
 	}
 	return nil
 }

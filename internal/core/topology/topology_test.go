@@ -120,7 +120,7 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 		}, "spec.apps[2].publisher.repeat: Forbidden: is for a publisher with a period, and this one has a pattern"},
 		"repeats after too many messages": {func(s *v1alpha1.ExperimentSpec) {
 			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Period: "50ms", Repeat: &v1alpha1.Repetition{Times: 2, Interval: "30s"}}
-		}, `spec.apps[2].publisher.repeat.interval: Invalid value: "30s": has the last repeat 1m0s after its message, with over 1024 others in between at a period of 50ms. Receivers know only so many, and would count it again: use 25.6s or less`},
+		}, `spec.apps[2].publisher.repeat.interval: Invalid value: "30s": has the last repeat 1m after its message, with over 1024 others in between at a period of 50ms. Receivers know only so many, and would count it again: use 25.6s or less`},
 		"repeats an hour later": {func(s *v1alpha1.ExperimentSpec) {
 			s.Apps[2].Publisher = &v1alpha1.Publisher{Protocol: v1alpha1.ProtocolMQTTUDP, Repeat: &v1alpha1.Repetition{Times: 1, Interval: "1h"}}
 		}, `spec.apps[2].publisher.repeat.interval: Invalid value: "1h": must be from 1ms to 60s`},

@@ -88,7 +88,7 @@ func TestSourcesAreNotMergedWithoutAWord(t *testing.T) {
 		"two tracks of a number":           {"gpx", []string{"a=1", "a=1"}, "files/a (alpha) and files/a (alpha) both have positions of platform 1"},
 		"a track beside two":               {"gpx", []string{"two=1", "a=2"}, "platform 2 is that of files/a and that of files/two, which has 2 tracks"},
 		"two tracks before one":            {"gpx", []string{"a=2", "two=1"}, "platform 2 is that of files/a and that of files/two, which has 2 tracks"},
-		"rows of a number":                 {"csv", []string{"c1=1", "c2=1"}, "files/c1 and files/c2 both have positions of platform 1 from 30s to 1m0s"},
+		"rows of a number":                 {"csv", []string{"c1=1", "c2=1"}, "files/c1 and files/c2 both have positions of platform 1 from 30s to 1m"},
 		"rows with a column":               {"csv", []string{"own", "same"}, "files/own and files/same both have positions of platform 1"},
 		"dates and seconds":                {"csv", []string{"dates", "seconds"}, "files/dates has dates and files/seconds has times in seconds"},
 		"times of day and dates":           {"csv", []string{"clock", "dates"}, "files/clock has times of day and files/dates has dates"},
@@ -237,18 +237,18 @@ func TestWhatTracksCannotBeIsRefused(t *testing.T) {
 	far := metav1.NewTime(time.Date(9999, 1, 31, 12, 0, 0, 0, time.UTC))
 	f := files{"rows": "0,1,58,8\n", "move": "$node_(0) set X_ 1\n", "untimed": "name,lat,lon\na,58,8\na,59,8\n"}
 	for want, spec := range map[string]v1alpha1.ScenarioSpec{
-		"tracks.origin is missing":                                                       {Format: "ns2", Source: from("move")},
-		"tracks.origin is for coordinates":                                               {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin}},
-		"tracks: format eel has none":                                                    {Format: "eel", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{}},
-		"files of eel keep their times":                                                  {Format: "eel", Sources: later(sourcesOf("rows", "rows"), "1s")},
-		"tracks.start is for align AsDated":                                              {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start, Align: "Tracks"}},
-		"tracks.start is 9999-01-31T12:00:00Z: want a year from 1950 to 2200":            {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &far}},
-		"the track takes 10000h0m0s, which is more than a year: want a shorter duration": {Format: "csv", Source: from("untimed"), Tracks: &v1alpha1.ScenarioTracks{Duration: "10000h"}},
-		"tracks.start is a date, but files/rows":                                         {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start}},
-		"tracks.speed and tracks.duration exclude":                                       {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Speed: "1m/s", Duration: "1s"}},
-		"tracks.named[a].duration is":                                                    {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Named: []v1alpha1.NamedTrack{{Name: "a", Duration: "0s"}}}},
-		`tracks.unit is "0m"`:                                                            {Format: "ns2", Source: from("move"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin, Unit: "0m"}},
-		"propagation.terrain: it moves no":                                               {Format: "csv", Source: from("rows"), Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "1MHz", Terrain: &later(sourcesOf("rows", "rows"), "1s")[1]}},
+		"tracks.origin is missing":                                                   {Format: "ns2", Source: from("move")},
+		"tracks.origin is for coordinates":                                           {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin}},
+		"tracks: format eel has none":                                                {Format: "eel", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{}},
+		"files of eel keep their times":                                              {Format: "eel", Sources: later(sourcesOf("rows", "rows"), "1s")},
+		"tracks.start is for align AsDated":                                          {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start, Align: "Tracks"}},
+		"tracks.start is 9999-01-31T12:00:00Z: want a year from 1950 to 2200":        {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &far}},
+		"the track takes 10000h, which is more than a year: want a shorter duration": {Format: "csv", Source: from("untimed"), Tracks: &v1alpha1.ScenarioTracks{Duration: "10000h"}},
+		"tracks.start is a date, but files/rows":                                     {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Start: &start}},
+		"tracks.speed and tracks.duration exclude":                                   {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Speed: "1m/s", Duration: "1s"}},
+		"tracks.named[a].duration is":                                                {Format: "csv", Source: from("rows"), Tracks: &v1alpha1.ScenarioTracks{Named: []v1alpha1.NamedTrack{{Name: "a", Duration: "0s"}}}},
+		`tracks.unit is "0m"`:                                                        {Format: "ns2", Source: from("move"), Tracks: &v1alpha1.ScenarioTracks{Origin: origin, Unit: "0m"}},
+		"propagation.terrain: it moves no":                                           {Format: "csv", Source: from("rows"), Propagation: &v1alpha1.Propagation{Model: "FreeSpace", Frequency: "1MHz", Terrain: &later(sourcesOf("rows", "rows"), "1s")[1]}},
 	} {
 		if _, err := Compile(context.Background(), spec, f.open, new(bytes.Buffer)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v; want %q", err, want)
@@ -259,7 +259,7 @@ func TestWhatTracksCannotBeIsRefused(t *testing.T) {
 func TestTracksOfDifferentDaysAreSaid(t *testing.T) {
 	f := files{"a": tracksFrom(noon, "1"), "b": tracksFrom("2026-02-01T12:00:00Z", "2"), "c": tracksFrom("2026-01-31T12:30:00Z", "3")}
 	_, result := compiled(t, v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("a", "b")}, f)
-	if said := strings.Join(result.Warnings, "; "); !strings.Contains(said, "from 1m0s to 24h0m0s no platform has a new position: files/b (2) goes on then") {
+	if said := strings.Join(result.Warnings, "; "); !strings.Contains(said, "from 1m to 24h no platform has a new position: files/b (2) goes on then") {
 		t.Errorf("warnings: %q", said)
 	}
 	_, result = compiled(t, v1alpha1.ScenarioSpec{Format: "gpx", Sources: sourcesOf("a", "c")}, f)

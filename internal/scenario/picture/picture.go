@@ -15,6 +15,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Options are the options of a picture.
@@ -151,7 +152,7 @@ func (p *picture) plan(tracks [][]geo.Position, c *scenario.Cursor, top float64)
 	}
 	m := newPlan(append(slices.Clip(tracks), now), top)
 	p.printf(`<text x="%.0f" y="%.0f" font-size="14">%d platforms, links up to %g dB at %s</text>`+"\n",
-		margin, top-30, len(tracks), p.options.LimitDB, p.options.At)
+		margin, top-30, len(tracks), p.options.LimitDB, wording.Time(p.options.At))
 	for i, track := range tracks {
 		if len(track) < 2 {
 			continue
@@ -256,7 +257,7 @@ func (p *picture) chart(title string, line []scenario.ConnectivityAt, value func
 	}
 	for quarter := range 5 {
 		t := p.scenario.Duration() * time.Duration(quarter) / 4
-		p.printf(`<text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`+"\n", x(t), top+chartHeight+15, t.Round(time.Second))
+		p.printf(`<text x="%.1f" y="%.0f" text-anchor="middle">%s</text>`+"\n", x(t), top+chartHeight+15, wording.Time(t.Round(time.Second)))
 	}
 	p.printf(`<line x1="%.1f" y1="%.0f" x2="%.1f" y2="%.0f" stroke="#c00" stroke-dasharray="3"/>`+"\n",
 		x(min(max(p.options.At, 0), p.scenario.Duration())), top, x(min(max(p.options.At, 0), p.scenario.Duration())), top+chartHeight)

@@ -8,6 +8,7 @@ import (
 
 	"vignette.dev/vignette/internal/geo"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Pace is the pace of points without times. At most one field is set.
@@ -60,7 +61,7 @@ func (p *placed) fillAll() error {
 		}
 		at, err := reading.Duration(seconds)
 		if err != nil && p.pace.Duration > 0 {
-			return p.source.errorf(points[i].Line, "the track takes %s, which is more than a year: want a shorter duration", p.pace.Duration)
+			return p.source.errorf(points[i].Line, "the track takes %s, which is more than a year: want a shorter duration", wording.Time(p.pace.Duration))
 		}
 		if err != nil {
 			return p.source.errorf(points[i].Line, "at %g m/s the track takes more than a year: want a higher speed", p.pace.MetresPerSecond)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Presence has the times at which sources have positions of platforms.
@@ -23,7 +24,7 @@ func (p *Presence) Add(source string, platform int, span scenario.Span) (clash s
 	for _, other := range p.of[platform] {
 		if clash == "" && other.Overlaps(span) {
 			clash = fmt.Sprintf("%s and %s both have positions of platform %d from %s to %s", other.source, source, platform,
-				max(span.First, other.First), min(span.Last, other.Last))
+				wording.Time(max(span.First, other.First)), wording.Time(min(span.Last, other.Last)))
 		}
 	}
 	if p.of == nil {
@@ -46,10 +47,10 @@ func (p *Presence) Pause() string {
 	last := time.Duration(0)
 	for i, s := range all {
 		if s.First-last > longestPause && i == 0 {
-			return fmt.Sprintf("no platform has a position before %s, when %s begins", s.First, s.source)
+			return fmt.Sprintf("no platform has a position before %s, when %s begins", wording.Time(s.First), s.source)
 		}
 		if s.First-last > longestPause {
-			return fmt.Sprintf("from %s to %s no platform has a new position: %s goes on then, as its times say", last, s.First, s.source)
+			return fmt.Sprintf("from %s to %s no platform has a new position: %s goes on then, as its times say", wording.Time(last), wording.Time(s.First), s.source)
 		}
 		last = max(last, s.Last)
 	}

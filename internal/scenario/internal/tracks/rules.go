@@ -11,6 +11,7 @@ import (
 
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/internal/reading"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Align selects what begins at the scenario's start.
@@ -333,7 +334,7 @@ func (p *putter) move(t *placed, point *Point) error {
 	point.At += t.shift
 	if point.At > scenario.MaxDuration || point.At < -scenario.MaxDuration {
 		return t.source.errorf(point.Line, "the point is %s after the scenario's start: want at most a year, by a common start of all tracks (tracks.align, --align) or a part of the file",
-			point.At.Round(time.Second))
+			wording.Time(point.At.Round(time.Second)))
 	}
 	return nil
 }

@@ -55,8 +55,8 @@ func TestAPauseBeforeOrBetweenSourcesIsSaid(t *testing.T) {
 	}{
 		"one after the other": {[]scenario.Span{{First: 0, Last: time.Hour}, {First: 90 * time.Minute, Last: 2 * time.Hour}}, ""},
 		"one within another":  {[]scenario.Span{{First: 0, Last: 9 * time.Hour}, {First: time.Hour, Last: 2 * time.Hour}, {First: 9 * time.Hour, Last: 9 * time.Hour}}, ""},
-		"days between":        {[]scenario.Span{{First: 0, Last: time.Hour}, {First: 25 * time.Hour, Last: 26 * time.Hour}}, "from 1h0m0s to 25h0m0s no platform has a new position: b goes on then"},
-		"hours before":        {[]scenario.Span{{First: 7 * time.Hour, Last: 8 * time.Hour}}, "no platform has a position before 7h0m0s, when a begins"},
+		"days between":        {[]scenario.Span{{First: 0, Last: time.Hour}, {First: 25 * time.Hour, Last: 26 * time.Hour}}, "from 1h to 25h no platform has a new position: b goes on then"},
+		"hours before":        {[]scenario.Span{{First: 7 * time.Hour, Last: 8 * time.Hour}}, "no platform has a position before 7h, when a begins"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var p Presence
