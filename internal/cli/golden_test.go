@@ -150,11 +150,21 @@ func TestTheLiveLine(t *testing.T) {
 			"quickstart  Running          42%  -0:05 / 1:15  nodes 2/2  sent 120  received 840"},
 		"not yet seen": {progressLine(&v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, nil, noon, false), "new  Submitted     "},
 		"cut":          {truncateLine("abcdef", 4), "abc…"},
+		"cut wide":     {truncateLine("部隊展開", 6), "部隊…"},
+		"a mark fits":  {truncateLine("cafe\u0301", 4), "cafe\u0301"},
 		"hours":        {clock(3*time.Hour + 62*time.Second), "3:01:02"},
 	} {
 		if c.got != c.want {
 			t.Errorf("%s: %q; want %q", name, c.got, c.want)
 		}
+	}
+}
+
+func TestColumnsStandBelowEachOtherWhateverTheirCharactersWidths(t *testing.T) {
+	// On a terminal the first text has 4 cells, the second 8.
+	rows := table{left("cafe\u0301", "x"), left("部隊展開", "x"), left("plain", "x")}
+	if got, want := rows.String(), "cafe\u0301       x\n部隊展開   x\nplain      x\n"; got != want {
+		t.Errorf("%q; want %q", got, want)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -74,10 +73,10 @@ func sparkline(values []float64, low, high float64, width int) string {
 			b.WriteRune(bars[max(0, min(len(bars)-1, at))])
 		}
 	}
-	return b.String() + strings.Repeat(" ", width-utf8.RuneCountInString(b.String()))
+	return b.String() + strings.Repeat(" ", width-cells(b.String()))
 }
 
-// pad a text to a width in characters.
+// pad a text to a width on a terminal.
 func pad(text string, width int) string {
-	return text + strings.Repeat(" ", max(0, width-utf8.RuneCountInString(text)))
+	return text + strings.Repeat(" ", max(0, width-cells(text)))
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"unicode"
+
+	"golang.org/x/text/width"
 
 	"vignette.dev/vignette/internal/safetext"
 )
@@ -57,6 +59,25 @@ func oneLine(text string) string {
 // terminalLine is a line whose width on a terminal is known.
 func terminalLine(line string) string { return strings.ReplaceAll(oneLine(line), "\t", " ") }
 
+// cells is a text's width on a terminal.
+func cells(text string) (n int) {
+	for _, r := range text {
+		n += cellsOf(r)
+	}
+	return n
+}
+
+// cellsOf a character: two of a wide one, such as a Chinese one, and none of a mark on the one before it.
+func cellsOf(r rune) int {
+	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
+		return 0
+	}
+	if kind := width.LookupRune(r).Kind(); kind == width.EastAsianWide || kind == width.EastAsianFullwidth {
+		return 2
+	}
+	return 1
+}
+
 // columnGap between columns.
 const columnGap = "   "
 
@@ -68,14 +89,14 @@ func (t table) String() string {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(row[i].text))
+			widths[i] = max(widths[i], cells(row[i].text))
 		}
 	}
 	var b strings.Builder
 	for _, row := range t {
 		var line strings.Builder
 		for i, c := range row {
-			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(c.text))
+			space := strings.Repeat(" ", widths[i]-cells(c.text))
 			if i > 0 {
 				line.WriteString(columnGap)
 			}

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -172,10 +171,16 @@ func clock(d time.Duration) string {
 	return fmt.Sprintf("%s%d:%02d", sign, seconds/60, seconds%60)
 }
 
-// truncateLine cuts a line to a width in characters.
+// truncateLine cuts a line to a width on a terminal.
 func truncateLine(line string, width int) string {
-	if width < 1 || utf8.RuneCountInString(line) <= width {
+	if width < 1 || cells(line) <= width {
 		return line
 	}
-	return string([]rune(line)[:width-1]) + "…"
+	used := 0
+	for i, r := range line {
+		if used += cellsOf(r); used >= width {
+			return line[:i] + "…"
+		}
+	}
+	return line
 }
