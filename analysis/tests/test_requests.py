@@ -111,6 +111,32 @@ def test_a_failure_without_asking_for_a_receipt_counts_alone(tmp_path):
     assert (found["triggered"], found["sent"], found["failed"], found["outstanding"]) == (1, 0, {"refused": 1}, 0)
 
 
+def test_requests_to_an_own_server_are_counted_by_their_receipts_alone(tmp_path):
+    client = {"name": "client", "messaging": {"transport": "http", "server": "tracks"}}
+    for subscribed in (False, True):
+        own = {"name": "tracks", "kind": "image", "topics": ["messaging/client/to/b"] if subscribed else None, "protocol": "http"}
+        lab = (
+            Lab(tmp_path / str(subscribed)).node("a", client | {"groups": []}, group="red").node("b", own, group="blue").node("c", own, group="blue")
+        )
+        lab.nodes[0]["apps"][0] |= {"subscribes": False, "subscriptions": None}
+        send(lab, "1", 1.0, "messaging/client/to/b", "a/client", receipt=0.5)
+        send(lab, "2", 2.0, "messaging/client/to/b", "a/client", failed=1.0)
+        if subscribed:
+            lab.event("b/tracks", "received", 1.25, "1", "messaging/client/to/b")
+        analysis = analyse(lab.write())
+        results = analysis.results
+        found = results["requests"]
+        assert (found["triggered"], found["receipts"], found["failed"]) == (2, 1, {"timeout": 1})
+        assert of(results, "a/client")["receipts"] == 1
+        assert analysis.requests["radio"].all() and analysis.requests["cross"].all()
+        notes = [n for n in results.get("notes") or [] if n["what"] == "requests to tracks"]
+        if subscribed:
+            assert (results["messages"]["expected"], results["messages"]["lost"]) == (4, 3) and not notes
+        else:
+            assert (results["messages"]["expected"], results["messages"]["lost"]) == (0, 0)
+            assert notes[0]["reason"] == "2 requests of client are in no delivery: tracks is an app of its user's own that subscribes to none of them"
+
+
 def test_an_own_app_s_messages_are_requests_where_their_topic_has_receipts(tmp_path):
     lab = Lab(tmp_path / "run").node("a", {"name": "own", "kind": "image", "topics": ["x"]}).node("b", PICTURE)
     for n in range(3):

@@ -13,9 +13,10 @@ var patterns = map[string]string{
 	`^[A-Za-z0-9_-]*$`:                              "must be letters, digits, hyphens and underscores",
 	`^[A-Za-z0-9._%/:+-]+$`:                         "must be letters, digits and the signs . _ % / : + -",
 	`^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$`: "must be letters, digits, hyphens, dots and underscores, with a letter or digit first and last",
-	`^\S+$`:                            "must be the name of an image, without spaces",
-	`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`: "must be the name of an object: lower-case letters, digits, hyphens and dots, with a letter or digit first and last",
-	`^[a-z][][\w.-]*$`:                 "must be the path of a field of the spec, such as duration, networks[wan].link.rate or timeline[0].at",
+	`^/[!-~]*$`:                                     "must be a slash and what follows it in a URL, without spaces, such as /api/tracks",
+	`^\S+$`:                                         "must be the name of an image, without spaces",
+	`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`:              "must be the name of an object: lower-case letters, digits, hyphens and dots, with a letter or digit first and last",
+	`^[a-z][][\w.-]*$`:                              "must be the path of a field of the spec, such as duration, networks[wan].link.rate or timeline[0].at",
 }
 
 // parted are patterns as several rules of a definition, as the API server would take a rule of the whole pattern for too costly.

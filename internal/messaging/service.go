@@ -113,8 +113,11 @@ func newService(config messagingconfig.Config, log *messagelog.Writer, warn func
 // open starts the protocol's client and server.
 func (s *service) open(open request.Open) (request.Peer, error) {
 	setup := request.Setup{
-		Listen: fmt.Sprintf(":%d", s.config.Port), Handler: s.handle, Receipt: s.config.Receipt, TimeoutSeconds: s.config.TimeoutSeconds,
+		Handler: s.handle, Receipt: s.config.Receipt, TimeoutSeconds: s.config.TimeoutSeconds,
 		Interface: s.config.Interface, Seed: s.config.Seed, HTTP: s.config.HTTP, CoAP: s.config.CoAP, SOAP: s.config.SOAP, Warn: s.warn,
+	}
+	if !s.config.ClientOnly {
+		setup.Listen = fmt.Sprintf(":%d", s.config.Port)
 	}
 	for _, g := range s.config.Groups {
 		setup.MulticastGroups = append(setup.MulticastGroups, g.Address)
@@ -184,7 +187,7 @@ type outgoing struct {
 // prepare makes a message's content, and logs it as triggered.
 func (s *service) prepare(number int64, m scheduled, start time.Time) (outgoing, error) {
 	at := s.now()
-	p := outgoing{id: messagelog.MessageID(s.config.Instance, number), to: m.to, request: request.Request{Path: content.BasePath}}
+	p := outgoing{id: messagelog.MessageID(s.config.Instance, number), to: m.to, request: request.Request{Path: content.PathOf(s.config)}}
 	if m.to.Group != "" {
 		p.request.Path = path.Join(content.BasePath, m.to.Group)
 	}

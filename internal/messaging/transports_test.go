@@ -3,6 +3,10 @@ package messaging
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -32,6 +36,38 @@ func TestEveryTransportCarriesEveryEncodingThatItCanWithReceipts(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestAClientCallsAServerOfTheUsersOwnAtItsPathAndServesNobody(t *testing.T) {
+	asked := make(chan string, 9)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("Content-Type"), " ", strings.Contains(string(body), "a/chat_1"))
+	}))
+	defer server.Close()
+	config := configOf("a")
+	config.Transport, config.Port, config.ClientOnly, config.Path = "http", server.Listener.Addr().(*net.TCPAddr).Port, true, "/api/tracks?all=1"
+	config.Push = &messagingconfig.Push{To: addressed(&config, "b", "b"), PeriodSeconds: 3600, Payload: "geojson"}
+	config.Addressees[0].Address = server.Listener.Addr().String()
+	var written syncbuffer.Buffer
+	s, schedule, err := newService(config, messagelog.NewWriter(&written), func(text string) { t.Log(text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.peer, err = s.open(Transports["http"]); err != nil { // the port is the server's
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { s.run(ctx, schedule, time.Now(), make(chan struct{})) })
+	if got, want := <-asked, "POST /api/tracks?all=1 application/geo+json true"; got != want {
+		t.Errorf("the server was asked %q; want %q", got, want)
+	}
+	stop()
+	running.Wait()
+	if err := s.log.Flush(); err != nil || strings.Count(written.String(), `"receipt"`) != 1 {
+		t.Errorf("%v, log %s; want one receipt", err, written.String())
 	}
 }
 

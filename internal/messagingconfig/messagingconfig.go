@@ -39,6 +39,10 @@ type Config struct {
 	Transport string `json:"transport"`
 	// Port at which the service is reached, on all addresses.
 	Port int `json:"port"`
+	// ClientOnly calls servers of the user's own, and serves nobody. Port is then theirs.
+	ClientOnly bool `json:"clientOnly,omitempty"`
+	// Path of requests to a node; empty for the services' own.
+	Path string `json:"path,omitempty"`
 	// Encoding and Compression are those of the messages that the service sends; see package encoding. It reads all of them. Without an
 	// encoding each model has its default.
 	Encoding    string `json:"encoding,omitempty"`

@@ -56,7 +56,8 @@ def match(run: Run, events: pl.DataFrame, matching: Matching, gaps: Gaps) -> pl.
     found = _settled(found)
     _in_flight(run, found, late.join(known, left_on=["number", "id"], right_on=["publisher", "id"], how="semi"), gaps)
     _early(run, found, gaps)
-    return _addressed(found, matching).select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
+    found = _at_own_servers(run, _addressed(found, matching), gaps)
+    return found.select(pl.col(name).cast(kind) for name, kind in SCHEMA.items())
 
 
 def without_receipt(requests: pl.DataFrame) -> list[tuple[str, int]]:
@@ -174,6 +175,27 @@ def _addressed(found: pl.DataFrame, matching: Matching) -> pl.DataFrame:
     )
     joined = found.join(pairs, on=["publisher", "topic"], how="left", maintain_order="left")
     return joined.with_columns(pl.col("radio", "local", "cross").fill_null(False))
+
+
+def _at_own_servers(run: Run, found: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
+    """Complete requests to servers of the user's own that are in no delivery, and note them. A client calls other nodes only."""
+    servers = {name: settings["server"] for name, settings in services(run).items() if settings.get("server")}
+    groups = {node["name"]: node["group"] for node in run.nodes}
+    called = [
+        (i.number, f"messaging/{i.app}/to/{node}", group != i.group) for i in run.instances if i.app in servers for node, group in groups.items()
+    ]
+    known = pl.DataFrame(called, schema={"publisher": pl.UInt32, "topic": pl.Categorical, "across": pl.Boolean}, orient="row")
+    found = found.join(known, on=["publisher", "topic"], how="left", maintain_order="left")
+    alone = pl.col("across").is_not_null() & ~pl.col("radio") & ~pl.col("local")
+    for name, server in sorted(servers.items()):
+        numbers = [i.number for i in run.instances if i.app == name]
+        count = found.filter(alone & pl.col("publisher").is_in(numbers)).height
+        if count:
+            gaps.note(
+                f"requests to {server}",
+                f"{count} requests of {name} are in no delivery: {server} is an app of its user's own that subscribes to none of them",
+            )
+    return found.with_columns(radio=pl.col("radio") | alone, cross=pl.col("cross") | (alone & pl.col("across")))
 
 
 def _by_instance(run: Run, counted: pl.DataFrame, what: str, gaps: Gaps) -> None:

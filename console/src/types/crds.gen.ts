@@ -307,6 +307,8 @@ export interface components {
                                 multicast?: boolean;
                                 /** @description network that carries multicast; by default the node's first. */
                                 network?: string;
+                                /** @description path of requests to server, which may have a query. By default /messages. */
+                                path?: string;
                                 /**
                                  * Format: int32
                                  * @description port at which the service is reached. By default 8080 for http and soap, 5683 for coap and coap-tcp, and 3702 for soap-udp.
@@ -334,6 +336,8 @@ export interface components {
                                 receipt?: boolean;
                                 /** @description reply is the content of responses: geojson, nffi, nffi:N, gps, image:N or bytes:N. By default a response is an empty receipt. */
                                 reply?: string;
+                                /** @description server is an app of your own, with image and command, that requests are for: they go to the nodes that run it, at port and path. This app then serves nobody itself. */
+                                server?: string;
                                 /** @description soap has the settings of soap and soap-udp. */
                                 soap?: {
                                     /**
@@ -1821,6 +1825,8 @@ export interface components {
                         multicast?: boolean;
                         /** @description network that carries multicast; by default the node's first. */
                         network?: string;
+                        /** @description path of requests to server, which may have a query. By default /messages. */
+                        path?: string;
                         /**
                          * Format: int32
                          * @description port at which the service is reached. By default 8080 for http and soap, 5683 for coap and coap-tcp, and 3702 for soap-udp.
@@ -1848,6 +1854,8 @@ export interface components {
                         receipt?: boolean;
                         /** @description reply is the content of responses: geojson, nffi, nffi:N, gps, image:N or bytes:N. By default a response is an empty receipt. */
                         reply?: string;
+                        /** @description server is an app of your own, with image and command, that requests are for: they go to the nodes that run it, at port and path. This app then serves nobody itself. */
+                        server?: string;
                         /** @description soap has the settings of soap and soap-udp. */
                         soap?: {
                             /**

@@ -1251,6 +1251,10 @@ export interface components {
             transport: string;
             /** @description port at which the service is reached. By default 8080 for http and soap, 5683 for coap and coap-tcp, and 3702 for soap-udp. */
             port?: number;
+            /** @description server is an app of your own, with image and command, that requests are for: they go to the nodes that run it, at port and path. This app then serves nobody itself. */
+            server?: string;
+            /** @description path of requests to server, which may have a query. By default /messages. */
+            path?: string;
             /** @description encoding of the messages: json, xml, cbor, exi (with the message's schema) or exi-schemaless. By default the model's own: json for geojson and military messages, else xml. With soap and soap-udp it is that of the envelope's body, xml by default. */
             encoding?: string;
             /** @description compression of the encoded messages: none, the default, or gzip. With soap and soap-udp it is that of the whole envelope. */

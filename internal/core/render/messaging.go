@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -40,7 +41,7 @@ func (m *siteMaker) messaging(site *apps.Site, node topology.Node, app v1alpha1.
 	if app.Messaging == nil {
 		return
 	}
-	site.Members = membersOf(m.in.Topology, node, app.Name)
+	site.Members = membersOf(m.in.Topology, node, servingApp(app))
 	if via := app.Messaging.Via; via != "" {
 		site.Proxy = m.proxyAddress(node, via)
 	}
@@ -62,6 +63,9 @@ func membersOf(t *topology.Topology, from topology.Node, app string) (members []
 	}
 	return members
 }
+
+// servingApp is the app whose nodes a messaging app's requests are for: a server of the user's own, or the app itself.
+func servingApp(app v1alpha1.App) string { return cmp.Or(app.Messaging.Server, app.Name) }
 
 // multicastGroups are those of an app: one for each group of its nodes, and one for all.
 func multicastGroups(spec *v1alpha1.ExperimentSpec, app string, members []apps.Member) (groups []apps.MulticastGroup) {
@@ -95,6 +99,7 @@ func CheckMessaging(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs f
 		path := field.NewPath("spec", "apps").Index(i).Child("messaging")
 		c := messagingCheck{app: app, m: app.Messaging, hosts: t.NodesRunning(app.Name), t: t}
 		errs = append(errs, c.settings(path)...)
+		errs = append(errs, c.server(path)...)
 		errs = append(errs, c.encodings(path)...)
 		errs = append(errs, c.push(path.Child("push"))...)
 		errs = append(errs, c.networks(path)...)
@@ -150,6 +155,36 @@ func (c *messagingCheck) settings(path *field.Path) (errs field.ErrorList) {
 	}
 	if sources > 1 {
 		errs = append(errs, field.Invalid(path, c.app.Name, "has several of messages, configMap and push: give one, or none for a service that only answers"))
+	}
+	return errs
+}
+
+// server finds a server that is no app of the user's own, and settings that do not go with one.
+func (c *messagingCheck) server(path *field.Path) (errs field.ErrorList) {
+	name := c.m.Server
+	if name == "" {
+		if c.m.Path != "" {
+			errs = append(errs, field.Forbidden(path.Child("path"), "path is for requests to a server of your own: name it in server"))
+		}
+		return errs
+	}
+	app, known := c.t.App(name)
+	switch {
+	case !known:
+		errs = append(errs, field.Invalid(path.Child("server"), name, fmt.Sprintf("there is no app %q", name)))
+	case !app.Own():
+		errs = append(errs, field.Invalid(path.Child("server"), name, "is no app of your own: want one with image and command. Without server, nodes that run this app call each other"))
+	case len(c.t.NodesRunning(name)) == 0:
+		errs = append(errs, field.Invalid(path.Child("server"), name, "no node runs it"))
+	}
+	if !c.m.Sends() {
+		errs = append(errs, field.Invalid(path, c.app.Name, fmt.Sprintf("calls server %s and sends nothing: give it messages, configMap or push", name)))
+	}
+	if c.m.Multicast {
+		errs = append(errs, field.Forbidden(path.Child("multicast"), "server has no multicast group: want one request to each addressee"))
+	}
+	if c.m.Reply != "" {
+		errs = append(errs, field.Forbidden(path.Child("reply"), fmt.Sprintf("server %s answers: this app has no responses", name)))
 	}
 	return errs
 }
@@ -256,23 +291,23 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 	if p.Period.Std() < minPeriod || p.Period.Std() > longestTime {
 		errs = append(errs, field.Invalid(path.Child("period"), p.Period, fmt.Sprintf("must be %s or more, and %s at most", minPeriod, wording.Time(longestTime))))
 	}
-	members := membersOf(c.t, topology.Node{}, c.app.Name)
-	none := func(name string) bool {
+	senders, members := membersOf(c.t, topology.Node{}, c.app.Name), membersOf(c.t, topology.Node{}, servingApp(c.app))
+	none := func(members []apps.Member, name string) bool {
 		return !slices.ContainsFunc(members, func(m apps.Member) bool { return m.IsAddressed(name) })
 	}
 	for i, from := range p.From {
-		if none(from) {
+		if none(senders, from) {
 			errs = append(errs, field.Invalid(path.Child("from").Index(i), from, fmt.Sprintf("no node or group of this name runs app %s", c.app.Name)))
 		}
 	}
 	switch {
-	case len(members) == 0 || len(errs) > 0:
-	case none(p.To) && slices.ContainsFunc(c.t.Nodes, func(n topology.Node) bool { return member(n).IsAddressed(p.To) }):
+	case len(senders) == 0 || len(members) == 0 || len(errs) > 0:
+	case none(members, p.To) && slices.ContainsFunc(c.t.Nodes, func(n topology.Node) bool { return member(n).IsAddressed(p.To) }):
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("does not run app %s, and its requests are for nodes that do: run it there too, or name another node, a group or all. "+
-			"A server of your own needs a client of your own", c.app.Name)))
-	case none(p.To):
-		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s: use a node, a group or all", c.app.Name)))
-	case !slices.ContainsFunc(members, func(m apps.Member) bool { return pushes(p, m, members) }):
+			"For a server of your own, name its app in server", servingApp(c.app))))
+	case none(members, p.To):
+		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s: use a node, a group or all", servingApp(c.app))))
+	case !slices.ContainsFunc(senders, func(m apps.Member) bool { return pushes(p, m, members) }):
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, "reaches nobody but its sender: name another node, or a group with one"))
 	}
 	return errs
@@ -307,9 +342,11 @@ func (c *messagingCheck) multicast(path *field.Path) (errs field.ErrorList) {
 
 // networks finds nodes that nobody can reach.
 func (c *messagingCheck) networks(path *field.Path) field.ErrorList {
-	for _, host := range c.hosts {
-		if len(host.Attachments) == 0 {
-			return field.ErrorList{field.Invalid(path, c.app.Name, fmt.Sprintf("node %s runs it and is on no network: attach the node to one", host.Name))}
+	for _, app := range []string{c.app.Name, servingApp(c.app)} {
+		for _, host := range c.t.NodesRunning(app) {
+			if len(host.Attachments) == 0 {
+				return field.ErrorList{field.Invalid(path, app, fmt.Sprintf("node %s runs it and is on no network: attach the node to one", host.Name))}
+			}
 		}
 	}
 	return nil

@@ -170,6 +170,57 @@ func TestFarProxiesShareANodeIfTheirLinksUseDifferentPorts(t *testing.T) {
 	}
 }
 
+const ownServer = "[{name: client, messaging: {transport: http, server: tracks, port: 9000, path: /api, push: {from: [a], to: b, period: 1s}}}, {name: tracks, image: i, command: [/s]}, {name: chat, messaging: {transport: http, port: 9000}}]"
+
+func TestAClientCallsTheNodesThatRunAServerOfTheUsersOwn(t *testing.T) {
+	in := inputOf(t, ownServer, "[{name: a, networks: [lan], apps: [client, chat]}, {name: b, networks: [lan], apps: [tracks]}, {name: c, networks: [lan], apps: [tracks, client]}]")
+	if errs := append(CheckMessaging(&in.Experiment.Spec, in.Topology), CheckScripts(in)...); len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	for _, site := range MakeSites(in)["a"][:1] {
+		config, r := messaging.Config(site), KindOf(site.App).Render(site)
+		want := messagingconfig.Addressee{Address: "198.18.1.2:9000", Topic: "messaging/client/to/b"}
+		if !config.ClientOnly || config.Path != "/api" || len(config.Addressees) != 1 || config.Addressees[0] != want {
+			t.Errorf("config %+v; want a client of %v only", config, want)
+		}
+		if len(r.Subscriptions) > 0 {
+			t.Errorf("the client subscribes to %v; want nothing, as it serves nobody", r.Subscriptions)
+		}
+	}
+	for _, row := range Plan(in, nil, map[string]types.UID{}).Streams.Rows {
+		if strings.Contains(row.Topic, "client") && len(row.Heard) > 0 {
+			t.Errorf("topic %s is expected by %v; want by nobody, as no app subscribes to it", row.Topic, row.Heard)
+		}
+	}
+}
+
+func TestErrorsOfClientsOfOwnServersHaveFieldAndReason(t *testing.T) {
+	for name, c := range map[string]struct{ from, to, want string }{
+		"an unknown server":       {"server: tracks", "server: traks", `messaging.server: Invalid value: "traks": there is no app "traks"`},
+		"a server that is none":   {"server: tracks", "server: chat", `messaging.server: Invalid value: "chat": is no app of your own: want one with image and command`},
+		"a server on no node":     {"apps: [tracks]", "apps: []", `messaging.server: Invalid value: "tracks": no node runs it`},
+		"a client of nothing":     {", push: {from: [a], to: b, period: 1s}", "", "messaging: Invalid value: \"client\": calls server tracks and sends nothing"},
+		"a reply of a client":     {"path: /api", "reply: gps", "messaging.reply: Forbidden: server tracks answers"},
+		"multicast to a server":   {"http, server: tracks", "coap, multicast: true, server: tracks", "messaging.multicast: Forbidden"},
+		"a path without a server": {"server: tracks, ", "", "messaging.path: Forbidden: path is for requests to a server of your own"},
+		"a push to the client":    {"to: b", "to: a", `messaging.push.to: Invalid value: "a": does not run app tracks`},
+		"a push from the server":  {"from: [a]", "from: [b]", "no node or group of this name runs app client"},
+		"a message to the client": {"push: {from: [a], to: b, period: 1s}", "messages: [{at: 1s, from: a, to: a}]", "to a: no other node or group of this name runs app tracks"},
+		"a server off the air":    {"{name: b, networks: [lan], ", "{name: b, ", "node b runs it and is on no network"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			nodes := "[{name: a, networks: [lan], apps: [client]}, {name: b, networks: [lan], apps: [tracks]}]"
+			if !strings.Contains(ownServer+nodes, c.from) {
+				t.Fatalf("%q is not in the experiment", c.from)
+			}
+			in := inputOf(t, strings.Replace(ownServer, c.from, c.to, 1), strings.Replace(nodes, c.from, c.to, 1))
+			if text := fmt.Sprint(append(CheckMessaging(&in.Experiment.Spec, in.Topology), CheckScripts(in)...)); !strings.Contains(text, c.want) {
+				t.Errorf("errors %v; want %q", text, c.want)
+			}
+		})
+	}
+}
+
 func TestAStopEndsAServiceThatOnlyAnswers(t *testing.T) {
 	in := inputOf(t, "[{name: answers, messaging: {transport: coap, reply: gps}}, {name: sends, messaging: {transport: http, push: {from: [a], to: b, period: 1s}}}]",
 		"[{name: a, networks: [lan], apps: [answers, sends]}, {name: b, networks: [lan], apps: [answers, sends]}]")
@@ -245,7 +296,7 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"a payload that is none":             {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", "want geojson, geojson-ids, nffi, nffi-long, nffi:N"},
 		"messages and a push":                {[]string{"encoding: cbor", "encoding: cbor\n      push: {to: all, period: 1s}"}, "spec.apps[0].messaging", "several of messages, configMap and push"},
 		"a push to nobody":                   {[]string{"push: {to: a,", "push: {to: c,"}, "spec.apps[1].messaging.push.to", "no node or group of this name runs app track"},
-		"a push to a node without the app":   {[]string{"push: {to: a,", "push: {to: b-2,"}, "spec.apps[1].messaging.push.to", `"b-2": does not run app track, and its requests are for nodes that do: run it there too, or name another node, a group or all. A server of your own needs a client of your own`},
+		"a push to a node without the app":   {[]string{"push: {to: a,", "push: {to: b-2,"}, "spec.apps[1].messaging.push.to", `"b-2": does not run app track, and its requests are for nodes that do: run it there too, or name another node, a group or all. For a server of your own, name its app in server`},
 		"a push from nobody":                 {[]string{"from: [a-1]", "from: [a-2]"}, "spec.apps[2].messaging.push.from[0]", "no node or group of this name runs app report"},
 		"a period of nothing":                {[]string{"period: 20s", "period: 0s"}, "spec.apps[2].messaging.push.period", "must be 1ms or more"},
 		"a message from nobody":              {[]string{"from: b-2, to: all", "from: b-9, to: all"}, "spec.apps[0].messaging.messages[2]", "no node of this name runs app chat"},

@@ -39,6 +39,8 @@ func servicePort(m *v1alpha1.Messaging) port {
 // portsOf are the ports at which an app of the platform's listens on a node. Those of a user's own app are unknown.
 func portsOf(t *topology.Topology, host topology.Node, app v1alpha1.App) (ports []port) {
 	switch m, p := app.Messaging, app.Proxy; {
+	case m != nil && m.Server != "": // it listens nowhere
+		return nil
 	case m != nil:
 		return []port{servicePort(m)}
 	case p != nil && p.Peer != "":
@@ -87,7 +89,7 @@ func checkPorts(spec *v1alpha1.ExperimentSpec, t *topology.Topology) (errs field
 		path := field.NewPath("spec", "apps").Index(i)
 		var own port
 		switch {
-		case app.Messaging != nil:
+		case app.Messaging != nil && app.Messaging.Server == "":
 			path, own = path.Child("messaging", "port"), servicePort(app.Messaging)
 		case app.Proxy != nil && app.Proxy.Peer != "":
 			path, own.number = path.Child("proxy", "port"), proxy.Port(app.Proxy)

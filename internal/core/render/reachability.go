@@ -209,7 +209,7 @@ func (r *reachability) service(app v1alpha1.App, path *field.Path) *serviceReach
 // messages warns of the first message that does not arrive.
 func (c *serviceReach) messages(in Input) field.ErrorList {
 	for _, m := range c.sent(in) {
-		addressed := c.distinct(c.hosts, false, func(n topology.Node) bool { return member(n).IsAddressed(m.to) })
+		addressed := c.distinct(c.t.NodesRunning(servingApp(c.app)), false, func(n topology.Node) bool { return member(n).IsAddressed(m.to) })
 		for _, from := range c.distinct(c.hosts, c.app.Messaging.Via != "", func(n topology.Node) bool { return m.from(member(n)) }) {
 			for _, to := range addressed {
 				if words := c.lost(from, to); words != "" { // nodes that are left out are on the same networks as another, and reach it

@@ -415,9 +415,13 @@ func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("configMap"), reference.Key, err.Error())}
 	}
-	hosts, contents := s.in.Topology.NodesRunning(app.Name), newScriptedContents(app)
+	hosts, contents, serving := s.in.Topology.NodesRunning(app.Name), newScriptedContents(app), app.Name
+	if app.Messaging != nil {
+		serving = servingApp(app)
+	}
+	servers := s.in.Topology.NodesRunning(serving)
 	for _, m := range messages {
-		err := checkMessage(app.Name, hosts, m)
+		err := checkMessage(app.Name, serving, hosts, servers, m)
 		if err == nil && contents != nil {
 			err = contents.check(m)
 		}
@@ -475,15 +479,15 @@ func messagesPath(app v1alpha1.App, path *field.Path) *field.Path {
 	return path.Child("script")
 }
 
-func checkMessage(app string, hosts []topology.Node, m v1alpha1.ScriptedMessage) error {
-	isNode := func(name string) bool {
+func checkMessage(app, serving string, hosts, servers []topology.Node, m v1alpha1.ScriptedMessage) error {
+	isNode := func(hosts []topology.Node, name string) bool {
 		return slices.ContainsFunc(hosts, func(n topology.Node) bool { return n.Name == name })
 	}
-	if !isNode(m.From) {
+	if !isNode(hosts, m.From) {
 		return fmt.Errorf("from %s: no node of this name runs app %s", m.From, app)
 	}
 	addressed, inGroup := 0, 0
-	for _, n := range hosts {
+	for _, n := range servers {
 		if n.Group == m.To && n.Name != m.To {
 			inGroup++
 		}
@@ -492,10 +496,10 @@ func checkMessage(app string, hosts []topology.Node, m v1alpha1.ScriptedMessage)
 		}
 	}
 	switch {
-	case isNode(m.To) && inGroup > 0:
+	case isNode(servers, m.To) && inGroup > 0:
 		return fmt.Errorf("to %s: is the name of a node and of a group of other nodes: give the group another name", m.To)
 	case addressed == 0:
-		return fmt.Errorf("to %s: no other node or group of this name runs app %s: use a node, a group or all", m.To, app)
+		return fmt.Errorf("to %s: no other node or group of this name runs app %s: use a node, a group or all", m.To, serving)
 	}
 	if need := military.Size(military.Message{Type: m.Type, From: m.From, To: m.To, Text: m.Text}, m.From+"/"+app); m.Bytes != 0 && int(m.Bytes) < need {
 		return fmt.Errorf("bytes %d: use %d at least, for the text and the message's metadata", m.Bytes, need)

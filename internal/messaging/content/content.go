@@ -2,6 +2,7 @@
 package content
 
 import (
+	"cmp"
 	"path"
 	"strings"
 	"time"
@@ -17,6 +18,9 @@ import (
 
 // BasePath is the path of messages to a node. Those to a multicast group have its name after it.
 const BasePath = "/messages"
+
+// PathOf a service's messages to a node.
+func PathOf(config messagingconfig.Config) string { return cmp.Or(config.Path, BasePath) }
 
 // Content makes the bodies of messages, one after the other.
 type Content interface {
@@ -65,7 +69,7 @@ func ScriptedBytes(config messagingconfig.Config, m messagingconfig.Message, id 
 	if err != nil {
 		return 0, err
 	}
-	r := request.Request{Path: path.Join(BasePath, m.To)}
+	r := request.Request{Path: path.Join(PathOf(config), m.To)}
 	r.ContentType, r.ContentEncoding = c.Media()
 	if r.Body, err = c.Append(nil, id, future); err != nil || !config.BySOAP() {
 		return len(r.Body), err

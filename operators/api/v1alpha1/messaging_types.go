@@ -13,6 +13,18 @@ type Messaging struct {
 	// +optional
 	Port int32 `json:"port,omitempty"`
 
+	// server is an app of your own, with image and command, that requests are for: they go to the nodes that run it, at port and path. This
+	// app then serves nobody itself.
+	// +kubebuilder:validation:MaxLength=24
+	// +optional
+	Server string `json:"server,omitempty"`
+
+	// path of requests to server, which may have a query. By default /messages.
+	// +kubebuilder:validation:MaxLength=96
+	// +kubebuilder:validation:Pattern=`^/[!-~]*$`
+	// +optional
+	Path string `json:"path,omitempty"`
+
 	// encoding of the messages: json, xml, cbor, exi (with the message's schema) or exi-schemaless. By default the model's own: json for
 	// geojson and military messages, else xml. With soap and soap-udp it is that of the envelope's body, xml by default.
 	// +optional

@@ -31,8 +31,11 @@ func (Kind) Render(site apps.Site) apps.Rendering {
 	r := apps.Rendering{
 		Image: site.Images.Traffic, StopGraceSeconds: 2, DrainOnStop: site.App.Messaging.Sends(), Publishes: len(config.Messages) > 0 || config.Push != nil,
 		Instances: []agentconfig.Instance{{Name: config.Instance, Command: []string{"/traffic", "messaging", "--config", path}}},
-		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}}, Subscriptions: [][]string{{config.Topic}},
-		Topics: map[string][]string{}, MetricsPorts: site.StatisticsPorts(),
+		Files:     []agentconfig.File{{Path: path, Content: apps.JSON(config)}},
+		Topics:    map[string][]string{}, MetricsPorts: site.StatisticsPorts(),
+	}
+	if !config.ClientOnly {
+		r.Subscriptions = [][]string{{config.Topic}}
 	}
 	for _, to := range config.Addressees {
 		r.Topics[config.Instance] = append(r.Topics[config.Instance], to.Topic)
@@ -55,7 +58,7 @@ func Port(m *v1alpha1.Messaging) int {
 func Settings(app v1alpha1.App) messagingconfig.Config {
 	m := app.Messaging
 	c := messagingconfig.Config{
-		Transport: string(m.Transport), Port: Port(m), Encoding: string(m.Encoding), Compression: string(m.Compression), Model: cmp.Or(string(m.Model), encoding.Military),
+		Transport: string(m.Transport), Port: Port(m), ClientOnly: m.Server != "", Path: m.Path, Encoding: string(m.Encoding), Compression: string(m.Compression), Model: cmp.Or(string(m.Model), encoding.Military),
 		Receipt: m.WantsReceipt(), TimeoutSeconds: m.Timeout.Std().Seconds(), Reply: m.Reply, HTTP: httpOptions(m.HTTP), CoAP: coapOptions(m.CoAP),
 	}
 	if m.BySOAP() {

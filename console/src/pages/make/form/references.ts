@@ -6,7 +6,7 @@ export type Named = "networks" | "apps" | "nodes";
 /** fields that name an element of a list: their steps without places. An app's name may stand after that of a node or group. */
 const fields: Readonly<Record<Named, RegExp>> = {
   networks: /^(nodes\.networks|timeline\.set\.network|collect\.captures|apps\.\w+\.network)$/,
-  apps: /^(nodes\.apps|timeline\.(start|stop)|apps\.((publisher|subscriber|script|mqttsnGateway)\.to|(publisher|subscriber)\.failover|mosquitto\.bridges\.to|mediator\.legs\.to|messaging\.via|proxy\.(peer|broker)))$/,
+  apps: /^(nodes\.apps|timeline\.(start|stop)|apps\.((publisher|subscriber|script|mqttsnGateway)\.to|(publisher|subscriber)\.failover|mosquitto\.bridges\.to|mediator\.legs\.to|messaging\.(via|server)|proxy\.(peer|broker)))$/,
   nodes: /^(networks\.(base|links\.(from|to)|radios\.nodes|routing\.routes\.(nodes|to|via))|apps\.(messaging\.push|messaging\.messages|script\.messages)\.(from|to)|timeline\.set\.(from|to))$/,
 };
 
