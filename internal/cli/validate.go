@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -35,7 +36,7 @@ func newValidate() *cobra.Command {
 		},
 		ValidArgsFunction: completeYAML,
 		RunE: func(cmd *cobra.Command, files []string) error {
-			report, err := validate.Files(slices.Concat(named, files), cmd.InOrStdin())
+			report, err := validate.Files(slices.Concat(named, files), cmd.InOrStdin(), tellProgress(cmd.ErrOrStderr(), time.Now))
 			if err != nil {
 				return err
 			}
@@ -53,6 +54,20 @@ func newValidate() *cobra.Command {
 	cmd.Flags().StringVarP(&output, "output", "o", output, "`form`: text or json")
 	complete(cmd, "output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// progressEvery is the time between two lines about a check that takes long.
+const progressEvery = 10 * time.Second
+
+// tellProgress says how far a check is that takes long.
+func tellProgress(out io.Writer, now func() time.Time) func(done, all int) {
+	next := now().Add(progressEvery)
+	return func(done, all int) {
+		if at := now(); at.After(next) && done < all {
+			next = at.Add(progressEvery)
+			fmt.Fprintf(out, "checked %d of %d objects\n", done, all)
+		}
+	}
 }
 
 func printReport(out io.Writer, report validate.Report, form string) error {

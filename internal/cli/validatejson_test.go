@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"vignette.dev/vignette/internal/validate"
 )
@@ -34,5 +35,18 @@ func TestValidatePrintsJSONOfFilesNamedAsForKubectl(t *testing.T) {
 		if !valid && (report.Findings[0].Line != 4 || report.Findings[0].Path != "spec.lnk" || report.Findings[0].File != file) {
 			t.Errorf("finding %+v; want spec.lnk in line 4", report.Findings[0])
 		}
+	}
+}
+
+func TestAValidationThatTakesLongSaysHowFarItIs(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(0, 0)
+	checked := tellProgress(&out, func() time.Time { return now })
+	for i := range 10 {
+		now = now.Add(4 * time.Second)
+		checked(i+1, 10)
+	}
+	if want := "checked 3 of 10 objects\nchecked 6 of 10 objects\nchecked 9 of 10 objects\n"; out.String() != want {
+		t.Errorf("%q; want %q", out.String(), want)
 	}
 }

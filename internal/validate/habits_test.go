@@ -94,11 +94,11 @@ func TestAFolderStandsForItsFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	report, err := Files([]string{folder}, nil)
+	report, err := Files([]string{folder}, nil, nil)
 	if err != nil || len(report.Findings) != 0 || len(report.Objects) != 2 {
 		t.Errorf("objects %v, findings %v, error %v; want two objects, judged together", report.Objects, report.Findings, err)
 	}
-	if _, err := Files([]string{t.TempDir()}, nil); err == nil {
+	if _, err := Files([]string{t.TempDir()}, nil, nil); err == nil {
 		t.Error("an empty folder is valid")
 	}
 }

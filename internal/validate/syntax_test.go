@@ -141,7 +141,7 @@ func TestFilesOfOtherToolsAreNamed(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	report, err := Files([]string{folder}, nil)
+	report, err := Files([]string{folder}, nil, nil)
 	if err != nil || report.Failed() {
 		t.Errorf("error %v, findings:\n%s\nwant warnings only", err, join(report.Findings))
 	}

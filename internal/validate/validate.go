@@ -86,8 +86,9 @@ func (r Report) Summary() Summary {
 	return Summary{!r.Failed(), append([]string{}, r.Objects...), append([]Finding{}, r.Findings...)}
 }
 
-// Files checks the objects in files, all together; a folder means its YAML and JSON files. The error is about reading them.
-func Files(names []string, stdin io.Reader) (Report, error) {
+// Files checks the objects in files, all together; a folder means its YAML and JSON files. The error is about reading them. It calls checked,
+// unless that is nil, after each object.
+func Files(names []string, stdin io.Reader, checked func(done, all int)) (Report, error) {
 	var report Report
 	var all []*document
 	names, err := inFolders(names)
@@ -101,7 +102,7 @@ func Files(names []string, stdin io.Reader) (Report, error) {
 		}
 		all = append(all, report.parse(name, text)...)
 	}
-	report.judge(all, nil)
+	report.judge(all, nil, checked)
 	slices.SortStableFunc(report.Findings, func(a, b Finding) int {
 		if a.File != b.File {
 			return slices.Index(names, a.File) - slices.Index(names, b.File)
@@ -116,7 +117,7 @@ func Text(name string, text []byte) Report { return TextBeside(name, text, nil) 
 
 // TextBeside checks the objects in the text of one file, which may name others that the cluster has.
 func TextBeside(name string, text []byte, others []*unstructured.Unstructured) (report Report) {
-	report.judge(report.parse(name, text), documentsOf(others))
+	report.judge(report.parse(name, text), documentsOf(others), nil)
 	slices.SortStableFunc(report.Findings, byPlace)
 	return report
 }
@@ -152,12 +153,15 @@ func (r *Report) parse(name string, text []byte) []*document {
 	return documents
 }
 
-// judge documents, which may name each other, and others that are not judged.
-func (r *Report) judge(documents, others []*document) {
+// judge documents, which may name each other, and others that are not judged. It calls checked, if any, after each.
+func (r *Report) judge(documents, others []*document, checked func(done, all int)) {
 	known := newSurroundings(append(slices.Clone(others), documents...))
-	for _, d := range documents {
+	for i, d := range documents {
 		for _, f := range d.check(known.of(d.namespace())) {
 			r.Findings = append(r.Findings, d.ofTemplate(f))
+		}
+		if checked != nil {
+			checked(i+1, len(documents))
 		}
 		r.Manifests = append(r.Manifests, &unstructured.Unstructured{Object: d.raw})
 		if d.foreign() {

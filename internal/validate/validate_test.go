@@ -12,7 +12,7 @@ import (
 
 func judgeText(t *testing.T, text string) []Finding {
 	t.Helper()
-	report, err := Files([]string{Stdin}, strings.NewReader(text))
+	report, err := Files([]string{Stdin}, strings.NewReader(text), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -321,7 +321,7 @@ func TestFindingsOfALineAlwaysComeInOneOrder(t *testing.T) {
 }
 
 func TestAnObjectThatWasNotCheckedIsNotCalledValid(t *testing.T) {
-	report, err := Files([]string{Stdin}, strings.NewReader(sound+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"))
+	report, err := Files([]string{Stdin}, strings.NewReader(sound+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: other}\n"), nil)
 	if err != nil || report.Failed() || len(report.Objects) != 1 || report.Objects[0] != "Experiment/sound" {
 		t.Errorf("objects %v, findings %v, error %v; want Experiment/sound only", report.Objects, report.Findings, err)
 	}
@@ -329,7 +329,7 @@ func TestAnObjectThatWasNotCheckedIsNotCalledValid(t *testing.T) {
 
 func TestAWaveformThatNobodyKnowsIsAWarningOnly(t *testing.T) {
 	text := strings.Replace(sound, "waveform: baseline", "waveform: my-own", 1)
-	report, err := Files([]string{Stdin}, strings.NewReader(text))
+	report, err := Files([]string{Stdin}, strings.NewReader(text), nil)
 	if err != nil || report.Failed() || len(report.Findings) != 1 || !report.Findings[0].Warning {
 		t.Errorf("findings %v, error %v; want one warning", report.Findings, err)
 	}
@@ -348,7 +348,7 @@ func TestEveryScenarioAndShippedWaveformPasses(t *testing.T) {
 		}
 		files = append(files, found...)
 	}
-	report, err := Files(files, os.Stdin)
+	report, err := Files(files, os.Stdin, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -391,7 +391,7 @@ func FuzzFiles(f *testing.F) {
 	f.Add("a: &a [*a]")
 	f.Add("apiVersion: vignette.dev/v1alpha1\nkind: Waveform\nmetadata: 7\nspec: {link: {rate: 1bit}}\n---\n- 1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		report, err := Files([]string{Stdin}, strings.NewReader(text))
+		report, err := Files([]string{Stdin}, strings.NewReader(text), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
