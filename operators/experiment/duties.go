@@ -1,6 +1,9 @@
 package experiment
 
 import (
+	"time"
+
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/admission"
 	"vignette.dev/vignette/operators/experiment/admission/references"
@@ -68,6 +71,13 @@ func (r *Reconciler) parts() *duties {
 		d.cleaner = &cleanup.Cleaner{Objects: d.objects, Workloads: d.workloads, Runs: r.Runs, Deadline: o.CleanupDeadline}
 	})
 	return &r.duties
+}
+
+// ProvisioningDeadline is the time from its start slot in which an accepted experiment must become ready.
+func (r *Reconciler) ProvisioningDeadline(e *v1alpha1.Experiment) time.Duration {
+	d := r.parts()
+	templates, _ := d.references.CachedTemplates(e)
+	return d.provisioner.DeadlineOf(render.Input{Experiment: e, Templates: templates}, int(e.Status.Nodes.Total))
 }
 
 // stages of a reconciliation, in order.

@@ -347,6 +347,22 @@ func TestAMachineWithADiskOfTheUserMayTakeLongerToStart(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseFailed)
 }
 
+func TestTheDeadlineOfAStartGrowsWithNodesAndOwnDisks(t *testing.T) {
+	w := machineWorld(t, func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].VM = &v1alpha1.VirtualMachine{Template: "router"} })
+	template := &v1alpha1.NodeTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: platform, Name: "router"}}
+	w.must(w.api.Create(t.Context(), template))
+	e, soonest := w.untilPhase(v1alpha1.PhaseProvisioning), testOptions().ProvisioningDeadline
+	if got := w.reconciler.ProvisioningDeadline(e); got != soonest {
+		t.Errorf("few nodes with platform disks have %s; want %s", got, soonest)
+	}
+	template.Spec.VM.Image = "team/router:7"
+	w.must(w.api.Update(t.Context(), template))
+	e.Status.Nodes.Total = 250
+	if got, want := w.reconciler.ProvisioningDeadline(e), soonest+200*3*time.Second+provisioning.OwnDiskBootTime; got != want {
+		t.Errorf("250 nodes with own disks have %s; want %s", got, want)
+	}
+}
+
 func TestAMachineThatEndsWhileRunningIsANamedLoss(t *testing.T) {
 	for phase, want := range map[kubevirtv1.VirtualMachineInstancePhase]string{
 		kubevirtv1.Failed: "its virtual machine has failed", kubevirtv1.Succeeded: "its guest has shut down",

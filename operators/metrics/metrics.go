@@ -23,7 +23,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 var (
 	experiments  = desc("experiments", "Experiments in the cluster, by phase.", "namespace", "phase")
 	waitingSince = desc("experiment_waiting_since_seconds", "When an experiment that waits in the queue was made, Unix seconds.", "namespace", "experiment", "reason")
-	startTime    = desc("experiment_start_time_seconds", "When the first object of an experiment that goes on was made, Unix seconds.", "namespace", "experiment", "phase")
+	startTime    = desc("experiment_start_time_seconds", "When an experiment that goes on was admitted, Unix seconds.", "namespace", "experiment", "phase")
+	readyDueTime = desc("experiment_ready_due_time_seconds", "When an experiment that starts must be ready, unless it waited for others that start, Unix seconds.", "namespace", "experiment")
 	dueTime      = desc("experiment_due_time_seconds", "When the drain of an experiment that goes on ends at the latest, Unix seconds; of none that stays up until it is stopped.",
 		"namespace", "experiment", "phase")
 	teamNodes = desc("team_nodes", "Nodes of experiments that have a pod which has not ended.", "namespace")
@@ -39,13 +40,15 @@ var (
 // Collector reads experiments, pods, quotas, hosts and campaigns.
 type Collector struct {
 	Client client.Reader
+	// ProvisioningDeadline is the time from its admission in which an experiment must be ready.
+	ProvisioningDeadline func(*v1alpha1.Experiment) time.Duration
 	// Elected is closed once this replica leads. Others collect nothing, or each figure would count once for each replica.
 	Elected <-chan struct{}
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{experiments, waitingSince, startTime, dueTime, teamNodes, teamQuota, allocatable, campaignRuns, runDelivered, runMedian,
+	for _, d := range []*prometheus.Desc{experiments, waitingSince, startTime, readyDueTime, dueTime, teamNodes, teamQuota, allocatable, campaignRuns, runDelivered, runMedian,
 		collectFailure} {
 		to <- d
 	}
@@ -102,7 +105,7 @@ func (c *Collector) experiments(ctx context.Context, out series, teams map[strin
 			phase = v1alpha1.PhaseQueued
 		}
 		counts[[2]string{e.Namespace, string(phase)}]++
-		experimentSeries(out, e, phase)
+		c.experimentSeries(out, e, phase)
 	}
 	for key, n := range counts {
 		out.gauge(experiments, n, key[0], key[1])
@@ -111,7 +114,7 @@ func (c *Collector) experiments(ctx context.Context, out series, teams map[strin
 }
 
 // experimentSeries adds the series of an experiment that is not over.
-func experimentSeries(out series, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
+func (c *Collector) experimentSeries(out series, e *v1alpha1.Experiment, phase v1alpha1.ExperimentPhase) {
 	switch {
 	case phase == v1alpha1.PhaseSucceeded || phase == v1alpha1.PhaseFailed:
 		return
@@ -126,6 +129,9 @@ func experimentSeries(out series, e *v1alpha1.Experiment, phase v1alpha1.Experim
 	}
 	if e.Status.StartTime != nil {
 		out.gauge(startTime, seconds(e.Status.StartTime.Time), e.Namespace, e.Name, string(phase))
+	}
+	if phase == v1alpha1.PhaseProvisioning && e.Status.StartTime != nil {
+		out.gauge(readyDueTime, seconds(e.Status.StartTime.Add(c.ProvisioningDeadline(e))), e.Namespace, e.Name)
 	}
 	duration, err := time.ParseDuration(string(e.Spec.Duration))
 	drain, drainErr := time.ParseDuration(string(e.Spec.Drain.Max))

@@ -27,7 +27,8 @@ func collector(t *testing.T, objects ...client.Object) *Collector {
 	}
 	elected := make(chan struct{})
 	close(elected)
-	return &Collector{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Elected: elected}
+	return &Collector{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), Elected: elected,
+		ProvisioningDeadline: func(e *v1alpha1.Experiment) time.Duration { return time.Duration(e.Status.Nodes.Total) * time.Second }}
 }
 
 func TestOnlyTheReplicaThatLeadsHasMetrics(t *testing.T) {
@@ -67,11 +68,15 @@ vignette_campaign_runs{campaign="c",namespace="nor",phase="Succeeded"} 2
 # HELP vignette_experiment_due_time_seconds When the drain of an experiment that goes on ends at the latest, Unix seconds; of none that stays up until it is stopped.
 # TYPE vignette_experiment_due_time_seconds gauge
 vignette_experiment_due_time_seconds{experiment="goes-on",namespace="nor",phase="Running"} 1090
+# HELP vignette_experiment_ready_due_time_seconds When an experiment that starts must be ready, unless it waited for others that start, Unix seconds.
+# TYPE vignette_experiment_ready_due_time_seconds gauge
+vignette_experiment_ready_due_time_seconds{experiment="starts",namespace="nor"} 2250
 # HELP vignette_experiment_waiting_since_seconds When an experiment that waits in the queue was made, Unix seconds.
 # TYPE vignette_experiment_waiting_since_seconds gauge
 vignette_experiment_waiting_since_seconds{experiment="waits",namespace="prt",reason="NoRoom"} 500
 # HELP vignette_experiments Experiments in the cluster, by phase.
 # TYPE vignette_experiments gauge
+vignette_experiments{namespace="nor",phase="Provisioning"} 1
 vignette_experiments{namespace="nor",phase="Running"} 1
 vignette_experiments{namespace="nor",phase="Succeeded"} 1
 vignette_experiments{namespace="prt",phase="Queued"} 1
@@ -89,6 +94,8 @@ func TestExperimentsTeamsAndCampaignsHaveMetrics(t *testing.T) {
 	t0 := metav1.NewMicroTime(time.Unix(1000, 0))
 	goesOn.Status.T0, over.Status.T0 = &t0, &t0
 	waits.Status.Conditions = []metav1.Condition{{Type: "Admitted", Status: metav1.ConditionFalse, Reason: "NoRoom"}}
+	starts, admitted := experiment("nor", "starts", v1alpha1.PhaseProvisioning), metav1.Unix(2000, 0)
+	starts.Status.StartTime, goesOn.Status.StartTime, starts.Status.Nodes.Total = &admitted, &admitted, 250
 	quota := func(namespace string) *corev1.ResourceQuota {
 		q := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}}
 		q.Status.Hard = corev1.ResourceList{corev1.ResourcePods: resource.MustParse("40")}
@@ -101,9 +108,9 @@ func TestExperimentsTeamsAndCampaignsHaveMetrics(t *testing.T) {
 		{Name: "c-hf-1", Point: "hf", Phase: v1alpha1.RunSucceeded, Results: &v1alpha1.ResultsSummary{Expected: 4, Received: 4, MedianDelay: "2.50s"}},
 		{Name: "c-wifi-2", Point: "wifi", Phase: v1alpha1.RunPending}, {Name: "c-wifi-3", Point: "wifi", Phase: v1alpha1.RunPending},
 	}
-	c := collector(t, goesOn, waits, over, quota("nor"), quota("stranger"), campaign,
+	c := collector(t, goesOn, starts, waits, over, quota("nor"), quota("stranger"), campaign,
 		podOf("nor", "up", corev1.PodRunning), podOf("nor", "ended", corev1.PodSucceeded))
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "vignette_experiments", "vignette_experiment_due_time_seconds", "vignette_experiment_waiting_since_seconds",
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "vignette_experiments", "vignette_experiment_due_time_seconds", "vignette_experiment_ready_due_time_seconds", "vignette_experiment_waiting_since_seconds",
 		"vignette_team_nodes", "vignette_team_quota", "vignette_campaign_runs", "vignette_campaign_run_delivered_ratio", "vignette_campaign_run_median_delay_seconds"); err != nil {
 		t.Error(err)
 	}

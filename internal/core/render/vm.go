@@ -185,9 +185,9 @@ func annotateMetrics(vm *kubevirtv1.VirtualMachineInstance, sites []apps.Site) {
 
 // BootsOwnDisks reports whether a machine boots from a disk of the user, whose boot time is unknown.
 func BootsOwnDisks(in Input) bool {
-	return slices.ContainsFunc(VMNodes(in.Topology), func(n topology.Node) bool {
-		spec := settingsOf(in, n)
-		return spec.OwnDisk()
+	return slices.ContainsFunc(in.Experiment.Spec.Nodes, func(n v1alpha1.Node) bool {
+		spec := settings(in, n.VM)
+		return n.Runtime == v1alpha1.RuntimeVM && spec.OwnDisk()
 	})
 }
 

@@ -270,7 +270,7 @@ func (c *config) register(manager ctrl.Manager) error {
 	if err := manager.Add(sweeper); err != nil {
 		return err
 	}
-	if err := metricsregistry.Registry.Register(&metrics.Collector{Client: manager.GetClient(), Elected: manager.Elected()}); err != nil {
+	if err := metricsregistry.Registry.Register(&metrics.Collector{Client: manager.GetClient(), ProvisioningDeadline: experiments.ProvisioningDeadline, Elected: manager.Elected()}); err != nil {
 		return err
 	}
 	collector := &events.Collector{

@@ -92,10 +92,10 @@ const (
 	OwnDiskBootTime     = 10 * time.Minute
 )
 
-// provisioningDeadline is the time in which an experiment must become ready.
-func (p *Provisioner) provisioningDeadline(s *scope.Scope) time.Duration {
-	deadline := p.Deadline + deadlinePerNode*time.Duration(max(0, len(s.Topology.Nodes)-nodesWithinDeadline))
-	if render.BootsOwnDisks(s.RenderInput()) {
+// DeadlineOf is the time from its start slot in which an experiment of so many nodes must become ready. The input needs no topology.
+func (p *Provisioner) DeadlineOf(in render.Input, nodes int) time.Duration {
+	deadline := p.Deadline + deadlinePerNode*time.Duration(max(0, nodes-nodesWithinDeadline))
+	if render.BootsOwnDisks(in) {
 		deadline += OwnDiskBootTime
 	}
 	return deadline
@@ -122,7 +122,7 @@ func (p *Provisioner) checkProvisioning(ctx context.Context, s *scope.Scope) (bo
 	if err := p.EMANE.Check(ctx, s); err != nil || s.Setback != nil {
 		return true, err
 	}
-	deadline := p.provisioningDeadline(s)
+	deadline := p.DeadlineOf(s.RenderInput(), len(s.Topology.Nodes))
 	overdue := s.Now.Sub(s.StartingSince) > deadline
 	if overdue && s.Failure() == nil {
 		p.Secrets.Check(ctx, s)
