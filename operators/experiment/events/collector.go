@@ -74,6 +74,8 @@ type activeRun struct {
 	planRead, closed, troubleReported bool
 	// earlierEventsRead means that the experiment's events from before its run was known are read, or come with the watch.
 	earlierEventsRead bool
+	// over means that the run has ended since the last round. Events of why it failed may just have come.
+	over bool
 }
 
 // runObject is an object of a run.
@@ -174,11 +176,12 @@ func (c *Collector) updateRuns(ctx context.Context) (unrecalled []*v1alpha1.Expe
 		}
 	}
 	ended := false
-	for uid := range c.runs {
-		if !active[uid] {
+	for uid, r := range c.runs {
+		if !active[uid] && r.over {
 			delete(c.runs, uid)
 			ended = true
 		}
+		r.over = !active[uid]
 	}
 	if ended {
 		maps.DeleteFunc(c.objects, func(_ types.UID, of runObject) bool { return c.runs[of.run] == nil })

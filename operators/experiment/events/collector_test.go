@@ -343,12 +343,37 @@ func TestEventsFromBeforeTheRunAreRead(t *testing.T) {
 	}
 }
 
+func TestTheEventsOfWhyARunFailedAreSentThoughItIsOverAtOnce(t *testing.T) {
+	b := newTestBed(t)
+	b.createEvent(team, "e1", "Pod", "quick-hq", "hq-uid", "Failed")
+	c := b.collector
+	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		c.mu.Lock()
+		waits := len(c.runs["run"].outbox)
+		c.mu.Unlock()
+		if waits > 0 {
+			break
+		}
+	}
+	e := b.cached[0].(*v1alpha1.Experiment).DeepCopy()
+	e.ResourceVersion, e.Status.Phase = "", v1alpha1.PhaseFailed
+	c.Client = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(e).Build()
+	if err := c.collectOnce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`Pod quick-hq Failed node "hq", 1 times`}, b.archive.describeEvents()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestARunThatIsOverIsForgotten(t *testing.T) {
 	b := newTestBed(t)
 	e := b.cached[0].(*v1alpha1.Experiment).DeepCopy()
 	e.ResourceVersion, e.Status.Phase = "", v1alpha1.PhaseSucceeded
 	b.collector.Client = fake.NewClientBuilder().WithScheme(testkube.Scheme()).WithObjects(e).Build()
-	_ = b.collector.collectOnce(t.Context())
+	for range 2 { // first its last events are sent
+		_ = b.collector.collectOnce(t.Context())
+	}
 	c := b.collector
 	if len(c.runs) != 0 || len(c.objects) != 0 || len(c.watches) != 0 {
 		t.Errorf("%d runs, %d objects, %d watches are kept; want none", len(c.runs), len(c.objects), len(c.watches))
