@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +42,25 @@ func TestAnExperimentStartsAgainWithTheSecretThatFillsItsQuota(t *testing.T) {
 	})
 	podsRefused = false
 	w.untilPhase(v1alpha1.PhaseSucceeded)
+}
+
+func TestAnExperimentThatAQuotaHasRefusedIsTriedAgainAtOnceWhenItIsEdited(t *testing.T) {
+	w := newWorld(t)
+	podsRefused := true
+	w.intercept(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		if _, isPod := o.(*corev1.Pod); isPod && podsRefused {
+			return exceeded(o)
+		}
+		return c.Create(ctx, o, options...)
+	}})
+	w.until("refused", func(e *v1alpha1.Experiment) bool { return strings.Contains(e.Status.Message, "next try in 15s") })
+	refusedAt := w.clock.Now()
+	podsRefused = false
+	w.edit(func(e *v1alpha1.Experiment) { e.Spec.Nodes, e.Generation = e.Spec.Nodes[:3], e.Generation+1 })
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	if waited := w.clock.Since(refusedAt); waited > 5*time.Second {
+		t.Errorf("it is tried again after %s", waited)
+	}
 }
 
 func TestPodsThatTheCacheDoesNotShowAreNotRefusedByTheQuotaThatTheyFill(t *testing.T) {

@@ -198,7 +198,7 @@ func (a *Admitter) TakeBack(ctx context.Context, s *scope.Scope) (bool, error) {
 	status := &s.Experiment.Status
 	refused := s.Setback.Reason == ""
 	times, wait := a.Queue.setbacks.add(s.Experiment.UID, refused, ptr.Deref(status.StartTime, metav1.Time{}).Time, s.Now, quotas)
-	reason, message := queue.ReasonQuotaRefused, fmt.Sprintf("not all nodes could be created, so all are deleted (refused %s; next try in %s, or when a quota changes): %v",
+	reason, message := queue.ReasonQuotaRefused, fmt.Sprintf("not all nodes could be created, so all are deleted (refused %s; next try in %s, or when a quota or the spec changes): %v",
 		timesInWords(times), wait, s.Setback.Err)
 	if !refused {
 		reason, message = scope.ReasonNotStarted, fmt.Sprintf("not all nodes have started, so all are deleted (tried %s; next try in %s): %v", timesInWords(times), wait, s.Setback.Err)

@@ -307,7 +307,7 @@ func (l *Queue) look(ctx context.Context, s *scope.Scope) (*needs.Cluster, error
 			if _, found := fingerprints[e.Namespace]; !found {
 				fingerprints[e.Namespace] = fingerprintQuotas(quotas.Items, e.Namespace)
 			}
-			w.Refused = l.setbacks.retryIn(e.UID, s.Now, fingerprints[e.Namespace]) > 0
+			w.Refused = l.setbacks.retryIn(e.UID, s.Now, ofGeneration(e, fingerprints[e.Namespace])) > 0
 			if last, found := l.decisions[e.UID]; found && last.generation == e.Generation {
 				w.Reservation = last.Reservation
 			}

@@ -32,7 +32,7 @@ type setback struct {
 	// start is the experiment's start of the last setback. A status that could not be written brings it here again.
 	start time.Time
 	until time.Time
-	// quotas is the fingerprint of the namespace's quotas at that time.
+	// quotas is the fingerprint of the namespace's quotas, and of the spec, at that time.
 	quotas string
 }
 
@@ -85,13 +85,18 @@ func (l *setbacks) forget(uid types.UID) {
 	delete(l.byExperiment, uid)
 }
 
-// quotaFingerprint describes what the namespace's quotas allow, without what is used of them.
+// quotaFingerprint describes what an experiment's quotas allow, without what is used of them, and its generation. A spec that
+// was edited may fit.
 func (l *Queue) quotaFingerprint(ctx context.Context, e *v1alpha1.Experiment) (string, error) {
 	var quotas corev1.ResourceQuotaList
 	if err := l.Client.List(ctx, &quotas, client.InNamespace(e.Namespace)); err != nil {
 		return "", err
 	}
-	return fingerprintQuotas(quotas.Items, e.Namespace), nil
+	return ofGeneration(e, fingerprintQuotas(quotas.Items, e.Namespace)), nil
+}
+
+func ofGeneration(e *v1alpha1.Experiment, quotas string) string {
+	return fmt.Sprintf("generation %d\n%s", e.Generation, quotas)
 }
 
 func fingerprintQuotas(quotas []corev1.ResourceQuota, namespace string) string {
