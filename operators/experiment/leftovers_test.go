@@ -185,6 +185,17 @@ func TestWhatIsLeftOfAStartGoesAlsoIfTheExperimentIsNotAcceptedAnyMore(t *testin
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
 
+func TestTheRecordOfAnEarlierStartGoesAlsoIfItsNodesWereRenamed(t *testing.T) {
+	w := newWorld(t, func(e *v1alpha1.Experiment) {
+		e.Spec.Nodes, e.Spec.Timeline = []v1alpha1.Node{{Name: "veh-1", Networks: []string{"lan"}, Apps: []string{"tracker"}}}, nil
+	})
+	w.takenBack()
+	state := w.server.states[string(w.experiment().UID)]
+	state.Agents = []runapi.AgentState{{Node: "veh-1", AgentReport: runapi.AgentReport{App: "tracker", Phase: runapi.AgentFailed, Message: "boom"}}}
+	w.edit(func(e *v1alpha1.Experiment) { e.Spec.Nodes[0].Name = "truck" })
+	w.untilPhase(v1alpha1.PhaseRunning)
+}
+
 func TestAnExperimentThatStartsAgainTakesTheScenarioAsItIsThen(t *testing.T) {
 	w := emaneWorld(t)
 	w.aimed(1)

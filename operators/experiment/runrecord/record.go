@@ -54,13 +54,13 @@ func (r *Record) Put(ctx context.Context, plan runapi.Plan, started bool) error 
 	return err
 }
 
-// podsReplaced reports whether a node has another pod now.
+// podsReplaced reports whether a node has another pod now, or is gone with its pod.
 func podsReplaced(before, now []runapi.PlannedNode) bool {
 	pods := map[string]string{}
-	for _, node := range before {
+	for _, node := range now {
 		pods[node.Name] = node.PodUID
 	}
-	return slices.ContainsFunc(now, func(n runapi.PlannedNode) bool { return pods[n.Name] != "" && pods[n.Name] != n.PodUID })
+	return slices.ContainsFunc(before, func(n runapi.PlannedNode) bool { return n.PodUID != "" && pods[n.Name] != n.PodUID })
 }
 
 // ArchiveFullMessage is the server's message if its archive is full, empty for another error.
