@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"vignette.dev/vignette/operators/api/v1alpha1"
+	"vignette.dev/vignette/operators/experiment/scope"
 )
 
 // intercept puts an interceptor before the operator's client. The operator must not have begun.
@@ -60,6 +61,20 @@ func TestAnExperimentThatAQuotaHasRefusedIsTriedAgainAtOnceWhenItIsEdited(t *tes
 	w.untilPhase(v1alpha1.PhaseProvisioning)
 	if waited := w.clock.Since(refusedAt); waited > 5*time.Second {
 		t.Errorf("it is tried again after %s", waited)
+	}
+}
+
+func TestARadioNetworkThatTheClusterRefusesFailsTheExperimentWithItsWords(t *testing.T) {
+	w := newWorld(t)
+	w.intercept(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+		if _, isNetwork := o.(*v1alpha1.RadioNetwork); isNetwork {
+			return apierrors.NewForbidden(corev1.Resource("radionetworks"), o.GetName(), errors.New("a policy wants a cost centre"))
+		}
+		return c.Create(ctx, o, options...)
+	}})
+	w.wantFailed(scope.ReasonPodRefused, "a policy wants a cost centre")
+	if took := w.clock.Since(start); took > time.Minute {
+		t.Errorf("it fails after %s", took)
 	}
 }
 

@@ -134,7 +134,7 @@ func (p *Provisioner) registerNodes(ctx context.Context, s *scope.Scope) (bool, 
 			s.Fail(scope.ReasonArchiveFull, "the archive is full: %s", full)
 			return false, nil
 		}
-		s.Experiment.Status.Message = "registering the nodes with the server"
+		s.Experiment.Status.Message = "registering the nodes: " + runrecord.Waiting(err)
 		return true, err
 	}
 	for _, want := range render.RadioNetworks(s.RenderInput(), s.Waveforms, uids) {
@@ -161,7 +161,7 @@ func (p *Provisioner) registerNodes(ctx context.Context, s *scope.Scope) (bool, 
 			return true, nil
 		}
 		if err != nil {
-			return true, err
+			return objects.HandleCreation(s, err, scope.ReasonPodRefused, "RadioNetwork "+want.Name+" in namespace "+want.Namespace+", which network "+want.Spec.Network+" needs")
 		}
 	}
 	return false, nil
