@@ -89,7 +89,17 @@ func (r *Record) Load(ctx context.Context, s *scope.Scope) (runapi.State, error)
 	case runs.IsNotFound(err):
 		s.FailUnrecoverably(scope.ReasonRunRecordLost, "the server has no record of this run any more: its archive was lost or deleted")
 	case err != nil && s.Failure() == nil:
-		s.Experiment.Status.Message = "the server does not answer; trying again"
+		s.Experiment.Status.Message = Waiting(err)
 	}
 	return state, err
+}
+
+// Waiting is the message of a run that waits after an error of the server. Without an answer it is always the same, because
+// each change of the status makes a reconciliation.
+func Waiting(err error) string {
+	var answer *runs.Error
+	if errors.As(err, &answer) {
+		return scope.Shorten("trying again, as the " + answer.Error())
+	}
+	return "the server does not answer; trying again"
 }
