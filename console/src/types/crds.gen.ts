@@ -2944,7 +2944,7 @@ export interface components {
                 };
                 /**
                  * Format: date-time
-                 * @description startTime is when the first object of the run was created.
+                 * @description startTime is when the run was admitted.
                  */
                 startTime?: string;
                 /** @description step is the current step of the workflow: replay, start, stop, drain, collect or analyse. The step stop waits for the last stop, so it lasts for most of a run. */

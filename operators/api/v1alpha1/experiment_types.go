@@ -1276,7 +1276,7 @@ type ExperimentStatus struct {
 	// +optional
 	Workflow string `json:"workflow,omitempty"`
 
-	// startTime is when the first object of the run was created.
+	// startTime is when the run was admitted.
 	// +optional
 	StartTime *metav1.Time `json:"startTime,omitempty"`
 
