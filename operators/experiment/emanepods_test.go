@@ -2,8 +2,10 @@ package experiment
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"vignette.dev/vignette/internal/antenna"
 	"vignette.dev/vignette/internal/geo"
@@ -378,6 +381,25 @@ func TestABusyHostsEMANEPodIsStartedAgainWithAllNodes(t *testing.T) {
 	w.untilFinished()
 	if e := w.experiment(); e.Status.Phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("phase %s: %s", e.Status.Phase, e.Status.Message)
+	}
+}
+
+func TestAnExperimentWhoseEMANEAQuotaRefusesWaitsForIt(t *testing.T) {
+	for name, refused := range map[string]client.Object{"a pod": &corev1.Pod{}, "its files": &corev1.ConfigMap{}} {
+		t.Run(name, func(t *testing.T) {
+			w, full := emaneWorld(t), true
+			w.intercept(interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.CreateOption) error {
+				if full && o.GetNamespace() == platform && reflect.TypeOf(o) == reflect.TypeOf(refused) {
+					return exceeded(o)
+				}
+				return c.Create(ctx, o, options...)
+			}})
+			w.until("back in the queue", func(e *v1alpha1.Experiment) bool {
+				return e.Status.Phase == v1alpha1.PhaseQueued && strings.Contains(e.Status.Message, "exceeded quota: team")
+			})
+			full = false
+			w.untilPhase(v1alpha1.PhaseSucceeded)
+		})
 	}
 }
 

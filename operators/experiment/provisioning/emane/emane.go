@@ -52,7 +52,7 @@ func (p *Pods) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
 		antennas := sync.OnceValues(func() (*emane.Antennas, error) { return p.antennasOf(ctx, s, network) })
 		for _, host := range scope.SortedKeys(hosts) {
 			uid, err := p.ensurePod(ctx, s, network, host, hosts[host], antennas)
-			if err != nil || s.JustFailed {
+			if err != nil || s.JustFailed || s.Setback != nil {
 				return true, err
 			}
 			if uid == "" {
@@ -114,12 +114,8 @@ func (p *Pods) ensurePod(ctx context.Context, s *scope.Scope, network *v1alpha1.
 		return "", nil
 	}
 	for _, object := range []client.Object{files, pod} {
-		err := p.Objects.Client.Create(ctx, object)
-		if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
-			s.Fail(scope.ReasonPodRefused, "the cluster refuses EMANE of network %s on host %s: %v", network.Spec.Network, host, err)
-			return "", nil
-		}
-		if err != nil && !apierrors.IsAlreadyExists(err) {
+		err := client.IgnoreAlreadyExists(p.Objects.Create(ctx, object))
+		if stop, err := objects.HandleCreation(s, err, scope.ReasonPodRefused, fmt.Sprintf("EMANE of network %s on host %s", network.Spec.Network, host)); stop || err != nil {
 			return "", err
 		}
 	}
