@@ -181,3 +181,23 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 		t.Errorf("the Workload stays when the run is over: %v", err)
 	}
 }
+
+func TestAnExperimentThatIsNotAcceptedAnyMoreKeepsNoQuotaOfKueue(t *testing.T) {
+	config := testkube.Start(t)
+	installKueue(t, config)
+	w := plainWorld(t, config, func(e *v1alpha1.Experiment) { e.Spec.QueueName = "nor" })
+	w.reconciled()
+	first := w.workload()
+	w.must(w.api.Delete(t.Context(), ethernet()))
+	if e := w.reconciled(); !notAccepted(e) {
+		t.Fatalf("without its waveform: %s", e.Status.Message)
+	}
+	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(first), first); client.IgnoreNotFound(err) != nil || err == nil && first.GetDeletionTimestamp().IsZero() {
+		t.Errorf("its Workload stays, and with it a quota that others may want: %v", err)
+	}
+	w.must(w.api.Create(t.Context(), ethernet()))
+	w.reconciled()
+	if again := w.workload(); again.GetUID() == first.GetUID() {
+		t.Error("it has no new Workload once it is accepted again")
+	}
+}

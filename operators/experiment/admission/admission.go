@@ -103,7 +103,7 @@ func (a *Admitter) Accept(ctx context.Context, s *scope.Scope) (bool, error) {
 	if slices.Contains(notWatched, s.Findings[0].Reason) {
 		s.RequeueAfter(recheckInterval)
 	}
-	return true, nil
+	return true, a.Workloads.Leave(ctx, s.Experiment) // others may wait for what Kueue has reserved for it
 }
 
 func describeFindings(findings []scope.Finding) string {
