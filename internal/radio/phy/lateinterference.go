@@ -37,8 +37,8 @@ func (m *Medium) keepReceived(t *Transmission, to *member, c *Reception, listenH
 	m.received = append(m.received, b)
 }
 
-// countLate counts the receptions that have been decided without a transmission that begins before their end, and that
-// would have failed with it. Several such transmissions count as if at once.
+// countLate counts the decided receptions that a transmission would have made fail, as it began before their end.
+// Several such transmissions count as if at once.
 func (m *Medium) countLate(t *Transmission) {
 	for i := len(m.received) - 1; i >= 0 && m.received[i].until > t.Start; i-- {
 		b := &m.received[i]
@@ -56,7 +56,7 @@ func (m *Medium) countLate(t *Transmission) {
 		b.interferenceMilliwatts += power
 		sinr := roundedSINR(b.powerDBm, b.interferenceMilliwatts)
 		if m.draws.uniform(b.Transmission.Source.NEM, b.to.NEM, b.Index) >= m.config.PCR.Completion(sinr, b.Bytes, b.RateBitsPerSecond) {
-			b.End = b.Start // counts once
+			b.End = math.MinInt64 // counts once, whatever overlaps with it later
 			b.to.AddLateInterference()
 		}
 	}

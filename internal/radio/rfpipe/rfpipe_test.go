@@ -363,9 +363,10 @@ func TestReceptionsWhoseInterferenceIsKnownTooLateAreCounted(t *testing.T) {
 		interference phy.Interference
 		latency      time.Duration
 	}{
-		"over a latency":       {phy.All, time.Millisecond},
-		"known at once":        {phy.All, 0},
-		"without interference": {phy.None, time.Millisecond},
+		"over a latency":         {phy.All, time.Millisecond},
+		"over one of two frames": {phy.All, 5 * time.Millisecond},
+		"known at once":          {phy.All, 0},
+		"without interference":   {phy.None, time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := pipe(everywhere(4, 90), 1e6)
@@ -386,7 +387,7 @@ func TestReceptionsWhoseInterferenceIsKnownTooLateAreCounted(t *testing.T) {
 			}
 			one, none := received(1)
 			two, late := received(2)
-			if none != 0 || two-late != one || (late > 0) != (name == "over a latency") {
+			if none != 0 || two-late != one || (late > 0) != (c.latency > 0 && c.interference != phy.None) {
 				t.Errorf("two hosts received %d, with the interference of %d known too late; one host %d, %d", two, late, one, none)
 			}
 		})
