@@ -98,9 +98,7 @@ func (s *Server) getArchive(w http.ResponseWriter, r *http.Request, who Identity
 	folder := runapi.FolderName(key.Name, key.UID)
 	setFileHeader(w.Header(), folder+".tar")
 	w.Header().Set("Content-Disposition", fmt.Sprintf("attachment; filename=%q", folder+".tar"))
-	control := http.NewResponseController(w)
-	defer func() { _ = control.SetWriteDeadline(time.Time{}) }()
-	t := tar.NewWriter(&deadlineWriter{w, control})
+	t := tar.NewWriter(&deadlineWriter{w, http.NewResponseController(w)})
 	for _, file := range files {
 		if !selection.Has(file.Path) {
 			continue

@@ -123,18 +123,21 @@ func TestAReaderThatStallsIsGivenUp(t *testing.T) {
 		}
 		defer s.Close()
 		serving := &http.Server{Handler: s}
-		connection, err := newPipes(serving).dial(t.Context(), "", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := newPipes(serving)
 		defer serving.Close()
-		defer connection.Close()
-		if _, err := io.WriteString(connection, "GET /v1/openapi.json HTTP/1.1\r\nHost: archive\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(2 * pieceTimeout)
-		if text, err := io.ReadAll(connection); err != nil || len(text) > 0 {
-			t.Errorf("after a minute the server sends %d bytes more, %v; want the connection ended", len(text), err)
+		for what, path := range map[string]string{"a long answer": "/v1/openapi.json", "a short one": "/v1/runs", "that of no route": "/"} {
+			connection, err := listener.dial(t.Context(), "", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connection.Close()
+			if _, err := io.WriteString(connection, "GET "+path+" HTTP/1.1\r\nHost: archive\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * pieceTimeout)
+			if text, err := io.ReadAll(connection); err != nil || len(text) > 0 {
+				t.Errorf("%s: after a minute the server sends %d bytes more, %v; want the connection ended", what, len(text), err)
+			}
 		}
 	})
 }

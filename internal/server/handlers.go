@@ -352,7 +352,7 @@ func serveFile(w http.ResponseWriter, r *http.Request, p string, info fs.FileInf
 
 // serveContent is serveFile without its header.
 func serveContent(w http.ResponseWriter, r *http.Request, info fs.FileInfo, modified time.Time, content io.ReadSeeker) {
-	defer limitSending(w, info.Size())()
+	limitSending(w, info.Size())
 	http.ServeContent(w, r, "", modified, content)
 }
 

@@ -209,8 +209,13 @@ func (s *Server) getDescription(w http.ResponseWriter, _ *http.Request, _ Identi
 
 func serveHealth(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") }
 
-// ServeHTTP implements http.Handler.
-func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
+// ServeHTTP implements http.Handler. What a handler leaves to be sent has a time limit, too.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Time{}) // not that of the connection's request before
+	s.mux.ServeHTTP(w, r)
+	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout))
+}
 
 // handle identifies the caller, limits its rate, and turns errors into answers.
 func (s *Server) handle(route string, handle handler) http.Handler {
@@ -356,16 +361,14 @@ func writeJSON(w http.ResponseWriter, status int, value any) error {
 
 // send an answer, for which a reader has a limited time.
 func send(w http.ResponseWriter, status int, content []byte) {
-	defer limitSending(w, int64(len(content)))()
+	limitSending(w, int64(len(content)))
 	w.WriteHeader(status)
 	_, _ = w.Write(content) // the reader may be gone
 }
 
-// limitSending gives a reader of so many bytes a time limit, which its caller ends.
-func limitSending(w http.ResponseWriter, bytes int64) (end func()) {
-	control := http.NewResponseController(w)
-	_ = control.SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(bytes/slowestReader)*time.Second))
-	return func() { _ = control.SetWriteDeadline(time.Time{}) }
+// limitSending gives a reader of so many bytes a time limit.
+func limitSending(w http.ResponseWriter, bytes int64) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(pieceTimeout + time.Duration(bytes/slowestReader)*time.Second))
 }
 
 // maxHeaderBytes of a request: a comparison of runapi.MaxCompared runs has 41 kB of UIDs, its reference figures at most
