@@ -400,12 +400,11 @@ func (s *stream) sample(now int64, archived bool) (sample runapi.CaptureSample, 
 	return sample, changed
 }
 
-// isArchived reports whether the archive has everything, or takes no more; the lock is held. A stream that never had room
-// has nothing for it.
-func (s *stream) isArchived() bool {
-	if len(s.pending) > 0 {
-		return false
-	}
+// isArchived reports whether the archive has everything, or takes no more; the lock is held.
+func (s *stream) isArchived() bool { return len(s.pending) == 0 && s.isShipped() }
+
+// isShipped reports whether no segment waits for the archive; the lock is held. A stream that never had room has none.
+func (s *stream) isShipped() bool {
 	return s.closed != "" || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
 }
 
@@ -419,7 +418,7 @@ func (s *stream) isCompleted() bool {
 func (s *stream) nothingToShip() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.closed != "" || len(s.segments) == 0 || s.shipped == s.end && s.record.OriginKnown
+	return s.isShipped()
 }
 
 // endIfUnused ends a stream that no tap of this worker feeds: an earlier worker's, or one without room for a tap.
