@@ -124,8 +124,8 @@ def test_a_broker_that_is_restarted_was_due_when_it_had_ended(tmp_path):
     assert results["groups"][0]["bounds"]["markedLost"] == 1
 
 
-@pytest.mark.parametrize(("node", "undue"), [("two", 3), ("far", 0)])
-def test_receptions_whose_interference_was_known_too_late_may_not_have_been_deliveries(tmp_path, node, undue):
+@pytest.mark.parametrize(("node", "doubtful"), [("two", 3), ("far", 0)])
+def test_receptions_whose_interference_was_known_too_late_may_not_have_been_deliveries(tmp_path, node, doubtful):
     lab = joined(tmp_path)
     lab.logs["radio/host-a.jsonl"] = [
         json.dumps(record | {"lateInterference": 3}) if (record := json.loads(line)).get("node") == node and record["ts"] > T0 + 30 * SECOND else line
@@ -134,8 +134,8 @@ def test_receptions_whose_interference_was_known_too_late_may_not_have_been_deli
     results = analyse(lab.write()).results
     group, verdict = results["groups"][0], results["verdict"]
     share = group["bounds"]["deliveredPercent"]
-    assert share["low"] == pytest.approx(100 * (60 - undue) / 60) and share["high"] == 100
-    assert verdict["keptUp"] is (undue == 0) and verdict["networks"][0]["lateInterference"] == 3
+    assert share["low"] == pytest.approx(100 * (60 - doubtful) / 60) and share["high"] == 100
+    assert verdict["keptUp"] is (doubtful == 0) and verdict["networks"][0]["lateInterference"] == 3
 
 
 def evenly(count: int, period: float, delay: float) -> tuple[np.ndarray, np.ndarray]:

@@ -186,16 +186,16 @@ def _at_own_servers(run: Run, found: pl.DataFrame, gaps: Gaps) -> pl.DataFrame:
     ]
     known = pl.DataFrame(called, schema={"publisher": pl.UInt32, "topic": pl.Categorical, "across": pl.Boolean}, orient="row")
     found = found.join(known, on=["publisher", "topic"], how="left", maintain_order="left")
-    alone = pl.col("across").is_not_null() & ~pl.col("radio") & ~pl.col("local")
+    undelivered = pl.col("across").is_not_null() & ~pl.col("radio") & ~pl.col("local")
     for name, server in sorted(servers.items()):
         numbers = [i.number for i in run.instances if i.app == name]
-        count = found.filter(alone & pl.col("publisher").is_in(numbers)).height
+        count = found.filter(undelivered & pl.col("publisher").is_in(numbers)).height
         if count:
             gaps.note(
                 f"requests to {server}",
                 f"{count} requests of {name} are in no delivery: {server} is an app of its user's own that subscribes to none of them",
             )
-    return found.with_columns(radio=pl.col("radio") | alone, cross=pl.col("cross") | (alone & pl.col("across")))
+    return found.with_columns(radio=pl.col("radio") | undelivered, cross=pl.col("cross") | (undelivered & pl.col("across")))
 
 
 def _by_instance(run: Run, counted: pl.DataFrame, what: str, gaps: Gaps) -> None:

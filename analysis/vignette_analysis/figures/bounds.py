@@ -201,10 +201,10 @@ class Marking:
         answered = 0.0 if group["name"] == "local" or not chosen.any() else self._answered[chosen].mean()
         lost = marked + offered * answered * self._lost_share()
         lost = min(lost, offered - counts["received"])
-        undue = self._undue(arrived)
+        doubtful = self._doubtful(arrived)
         return {
-            "delaySeconds": _delays(self._delay[arrived], late, round(lost) + undue, group["delaySeconds"]),
-            "deliveredPercent": self._delivered(offered, counts["received"], chosen, lost, undue),
+            "delaySeconds": _delays(self._delay[arrived], late, round(lost) + doubtful, group["delaySeconds"]),
+            "deliveredPercent": self._delivered(offered, counts["received"], chosen, lost, doubtful),
             "marked": int(np.count_nonzero(late)) + marked,
             "markedLost": marked,
         }
@@ -226,11 +226,11 @@ class Marking:
             marked |= there & ~self._answered[rows] & in_flight(self._sent[rows], flight, scope.dropping)
         return marked
 
-    def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float, undue: int) -> dict | None:
+    def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float, doubtful: int) -> dict | None:
         if not offered:
             return None
         shifted = self._shift[chosen].sum() / self._seconds
-        low, high = max(received - undue - shifted, 0.0), min(received + lost + shifted, offered)
+        low, high = max(received - doubtful - shifted, 0.0), min(received + lost + shifted, offered)
         return {"low": 100.0 * float(low) / offered, "high": 100.0 * float(high) / offered}
 
     def _late_interference(self) -> Iterable[tuple[np.ndarray | slice, int]]:
@@ -242,11 +242,11 @@ class Marking:
         for node, count in receptions.items():
             yield self._of_node(node) if node else slice(None), count
 
-    def _undue(self, arrived: np.ndarray) -> int:
+    def _doubtful(self, arrived: np.ndarray) -> int:
         """How many of these deliveries may have arrived only because interference was known too late."""
         over_radio = arrived & self._over_radio
-        undue = sum(min(count, int(np.count_nonzero(over_radio[rows]))) for rows, count in self._interference)
-        return min(undue, int(np.count_nonzero(over_radio)))
+        doubtful = sum(min(count, int(np.count_nonzero(over_radio[rows]))) for rows, count in self._interference)
+        return min(doubtful, int(np.count_nonzero(over_radio)))
 
     def _lost_share(self) -> float:
         """The share of messages that long late intervals and missed slots may have lost besides the marked ones."""

@@ -27,7 +27,7 @@ _LOSSES = {
 }
 # Drops by the radio model that grow when frames arrive late and together.
 _OVERFLOWS = dict.fromkeys(("queueFull", "interfered", "halfDuplex", "fragmentTimeout"), "frames dropped by the radio model")
-# What was received as a transmission of another host or network was known too late.
+# Receptions that would have failed had a transmission of another host or network been known in time.
 _INTERFERENCE = {"lateInterference": "receptions whose interference was known too late"}
 _BUCKET_COLUMNS = [f"bucket{i}" for i in range(len(BUCKETS) + 1)]
 

@@ -28,7 +28,7 @@ var (
 	framesReceived         = nodeMetric("frames_received_total", "Frames that the radio handed to the node.")
 	bytesReceived          = nodeMetric("bytes_received_total", "Bytes of the frames that the radio handed to the node, Ethernet header included.")
 	framesCorrupted        = nodeMetric("frames_corrupted_total", "Frames of the node that were sent on with a wrong bit.")
-	lateInterference       = nodeMetric("late_interference_total", "Transmissions that the node received as one of another host or network, which would have prevented it, was known too late.")
+	lateInterference       = nodeMetric("late_interference_total", "Receptions of the node that would have failed had a transmission of another host or network been known in time.")
 	drops                  = nodeMetric("drops_total", "Frames dropped, by reason.", "reason")
 	queueFrames            = nodeMetric("queue_frames", "Frames of the node that wait or are under way.")
 	delaySeconds           = nodeMetric("delay_seconds", "Time from a frame being sent to its arrival at its receivers.")
