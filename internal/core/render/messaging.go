@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/netip"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,7 @@ func membersOf(t *topology.Topology, from topology.Node, app string) (members []
 	return members
 }
 
-// servingApp is the app whose nodes a messaging app's requests are for: a server of the user's own, or the app itself.
+// servingApp is the app whose nodes get an app's requests: a server of the user's own, or the app itself.
 func servingApp(app v1alpha1.App) string { return cmp.Or(app.Messaging.Server, app.Name) }
 
 // multicastGroups are those of an app: one for each group of its nodes, and one for all.
@@ -179,6 +180,9 @@ func (c *messagingCheck) server(path *field.Path) (errs field.ErrorList) {
 	}
 	if !c.m.Sends() {
 		errs = append(errs, field.Invalid(path, c.app.Name, fmt.Sprintf("calls server %s and sends nothing: give it messages, configMap or push", name)))
+	}
+	if _, err := url.PathUnescape(c.m.Path); err != nil {
+		errs = append(errs, field.Invalid(path.Child("path"), c.m.Path, "must be escaped as in URLs: want %25 for a percent sign"))
 	}
 	if c.m.Multicast {
 		errs = append(errs, field.Forbidden(path.Child("multicast"), "server has no multicast group: want one request to each addressee"))

@@ -203,6 +203,7 @@ func TestErrorsOfClientsOfOwnServersHaveFieldAndReason(t *testing.T) {
 		"a reply of a client":     {"path: /api", "reply: gps", "messaging.reply: Forbidden: server tracks answers"},
 		"multicast to a server":   {"http, server: tracks", "coap, multicast: true, server: tracks", "messaging.multicast: Forbidden"},
 		"a path without a server": {"server: tracks, ", "", "messaging.path: Forbidden: path is for requests to a server of your own"},
+		"a path with half a code": {"path: /api", "path: '/a?q=%2'", `messaging.path: Invalid value: "/a?q=%2": must be escaped as in URLs`},
 		"a push to the client":    {"to: b", "to: a", `messaging.push.to: Invalid value: "a": does not run app tracks`},
 		"a push from the server":  {"from: [a]", "from: [b]", "no node or group of this name runs app client"},
 		"a message to the client": {"push: {from: [a], to: b, period: 1s}", "messages: [{at: 1s, from: a, to: a}]", "to a: no other node or group of this name runs app tracks"},

@@ -22,7 +22,7 @@ func brokersOf(site apps.Site) (brokers []string) {
 	if site.Broadcast != "" {
 		return []string{site.Interface}
 	}
-	if site.App.Messaging != nil { // services of one app reach each other, and nobody else
+	if site.App.Messaging != nil { // an app's requests reach its own servers only
 		return []string{"messaging/" + site.App.Name}
 	}
 	if site.App.Proxy != nil { // what the link carries reaches the far proxy only

@@ -3,7 +3,6 @@ package content
 
 import (
 	"cmp"
-	"path"
 	"strings"
 	"time"
 
@@ -69,7 +68,7 @@ func ScriptedBytes(config messagingconfig.Config, m messagingconfig.Message, id 
 	if err != nil {
 		return 0, err
 	}
-	r := request.Request{Path: path.Join(PathOf(config), m.To)}
+	r := request.Request{Path: PathOf(config) + "/" + m.To}
 	r.ContentType, r.ContentEncoding = c.Media()
 	if r.Body, err = c.Append(nil, id, future); err != nil || !config.BySOAP() {
 		return len(r.Body), err
