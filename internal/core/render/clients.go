@@ -76,6 +76,7 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 			}
 			for j, filter := range leg.Topics {
 				topic(at.Child("topics").Index(j), leg.Protocol, leg.Prefix+filter)
+				errs = append(errs, checkShared(leg.Prefix+filter, at.Child("topics").Index(j))...)
 			}
 		}
 	}

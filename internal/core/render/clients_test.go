@@ -32,6 +32,7 @@ func TestWhatClientsRefuseByTheNamesOfTheirNodesIsRefusedBefore(t *testing.T) {
 		"a longer lead":                  {"publisher: {protocol: mqtt, to: server, period: 1s, lead: 278h}", "publisher.lead", "must be 277h46m40s at most"},
 		"a longer adapted period":        {"publisher: {protocol: mqtt, to: server, period: 1s, adaptRate: {highFrames: 2, maxPeriod: 278h}}", "publisher.adaptRate.maxPeriod", "must be 277h46m40s at most"},
 		"a subscription that is shared":  {"subscriber: {protocol: mqtt, to: server, topics: [$share/hq/a/#]}", "subscriber.topics[0]", "is a shared subscription"},
+		"one of a mediator":              {"mediator: {legs: [{protocol: mqtt, to: server, topics: [$share/hq/a/#]}]}", "mediator.legs[0].topics[0]", "is a shared subscription"},
 		"one of an own app":              {"image: i, command: [b], subscribes: [$share/hq/a/#]", "subscribes[0]", "is a shared subscription"},
 		"an own app's filter":            {`image: i, command: [b], subscribes: ["a/#", "a/#/b"]`, "subscribes[1]", "want # alone in the last level"},
 		"what only one instance refuses": {publisher("amqp", strings.Repeat("x", 254)+"{instance}") + ", instances: 10", "publisher.topic", "has 256 bytes"},
