@@ -74,8 +74,8 @@ type activeRun struct {
 	planRead, closed, troubleReported bool
 	// earlierEventsRead means that the experiment's events from before its run was known are read, or come with the watch.
 	earlierEventsRead bool
-	// over means that the run has ended since the last round. Events of why it failed may just have come.
-	over bool
+	// ended means that the run was no longer active in the last round, which has sent its last events.
+	ended bool
 }
 
 // runObject is an object of a run.
@@ -150,7 +150,7 @@ func isActive(e *v1alpha1.Experiment) bool {
 	return false
 }
 
-// updateRuns adds new runs and removes those that are over. It returns the new ones in a namespace that was watched already,
+// updateRuns adds new runs and removes those that ended a round ago. It returns the new ones in a namespace that was watched already,
 // whose earlier events the watch has discarded.
 func (c *Collector) updateRuns(ctx context.Context) (unrecalled []*v1alpha1.Experiment, err error) {
 	var list v1alpha1.ExperimentList
@@ -175,15 +175,15 @@ func (c *Collector) updateRuns(ctx context.Context) (unrecalled []*v1alpha1.Expe
 			unrecalled = append(unrecalled, e)
 		}
 	}
-	ended := false
+	removed := false
 	for uid, r := range c.runs {
-		if !active[uid] && r.over {
+		if !active[uid] && r.ended {
 			delete(c.runs, uid)
-			ended = true
+			removed = true
 		}
-		r.over = !active[uid]
+		r.ended = !active[uid]
 	}
-	if ended {
+	if removed {
 		maps.DeleteFunc(c.objects, func(_ types.UID, of runObject) bool { return c.runs[of.run] == nil })
 	}
 	return unrecalled, nil
