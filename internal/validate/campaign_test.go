@@ -71,7 +71,7 @@ func TestThePointsOfACampaignAreJudgedAsTheExperimentsThatTheyBecome(t *testing.
 		// The API server accepts the complete text.
 		sound bool
 	}{
-		"two points of one name":              {"    axes:", "    include: [{name: satcom-light}]\n    axes:", []string{`spec.matrix: two points have the name satcom-light, satcom-light and satcom-light: give their levels other names`}, false},
+		"two points of one name":              {"    axes:", "    include: [{name: satcom-light}]\n    axes:", []string{`spec.matrix: the points satcom-light and satcom-light both have the name satcom-light: give one of them, or a level of it, another name`}, false},
 		"a value that is refused":             {"500ms", "0s", []string{"campaign.yaml:24: spec.template.spec.apps[1].publisher.period: in points baseline-heavy, satcom-heavy: period must be 1ms or more"}, false},
 		"the template":                        {"75s", "60s", []string{"campaign.yaml:30: spec.template.spec.timeline[65s].at: in all 4 points: 65s is after the end of the experiment, or starts an app at its end: its duration is 60s"}, false},
 		"a path that is none":                 {"publisher.period", "publisher.perod", []string{"in points baseline-heavy, satcom-heavy: apps[bft].publisher.perod: there is no such field: did you mean period?"}, false},

@@ -199,7 +199,7 @@ func checkOrder(settings []v1alpha1.Setting, at func(int) *field.Path) (errs fie
 	for j, later := range settings {
 		for _, earlier := range settings[:j] {
 			if isWithin(string(earlier.Path), string(later.Path)) {
-				errs = append(errs, field.Invalid(at(j), later.Path, fmt.Sprintf("would undo what is set before it: %s", earlier.Path)))
+				errs = append(errs, field.Invalid(at(j), later.Path, fmt.Sprintf("would undo what is set before it: %s. Leave out one of the two, or put this first", earlier.Path)))
 			}
 		}
 	}
@@ -370,7 +370,7 @@ func checkPoints(points []*Point, spec *v1alpha1.CampaignSpec, matrix *field.Pat
 	for _, point := range points {
 		errs = append(errs, checkRemovals(point, matrix)...)
 		if other := byName[point.Name]; other != nil {
-			errs = append(errs, field.Invalid(matrix, point.Name, fmt.Sprintf("two points have the name %s, %s and %s: give their levels other names", point.Name, other.full, point.full)))
+			errs = append(errs, field.Invalid(matrix, point.Name, fmt.Sprintf("the points %s and %s both have the name %s: give one of them, or a level of it, another name", other.full, point.full, point.Name)))
 		}
 		if point.Name == "" {
 			errs = append(errs, field.Invalid(matrix, point.full, "the names of its levels have no letter and no digit to name the point by"))
@@ -402,8 +402,8 @@ func checkNames(runs []Run, matrix *field.Path) (errs field.ErrorList) {
 	byName := map[string]Run{}
 	for _, run := range runs {
 		if other, twice := byName[run.Name]; twice {
-			errs = append(errs, field.Invalid(matrix, run.Name, fmt.Sprintf("experiments of two points have the name %s, %s and %s: give their levels other names",
-				run.Name, other.Point.full, run.Point.full)))
+			errs = append(errs, field.Invalid(matrix, run.Name, fmt.Sprintf("experiments of the points %s and %s both have the name %s: give one of them, or a level of it, another name",
+				other.Point.full, run.Point.full, run.Name)))
 		}
 		byName[run.Name] = run
 	}

@@ -112,7 +112,7 @@ func TestErrorsOfAMatrixAreNamed(t *testing.T) {
 		}, `no point is left`},
 		"a value twice":             {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Values = values(`"a"`, `"a"`) }, `spec.matrix.axes[link].values[1]: Duplicate value: "a"`},
 		"a value that is no name":   {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Values = values(`{}`) }, `give levels with names`},
-		"names that come out equal": {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Values = values(`"1.5"`, `"1-5"`) }, `two points have the name mosquitto-1-5, mosquitto-1.5 and mosquitto-1-5`},
+		"names that come out equal": {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Values = values(`"1.5"`, `"1-5"`) }, `the points mosquitto-1.5 and mosquitto-1-5 both have the name mosquitto-1-5`},
 		"an axis that undoes another": {func(s *v1alpha1.CampaignSpec) {
 			s.Matrix.Axes[1].Path = "apps[broker]"
 			s.Matrix.Axes[1].Values = values(`1`)
@@ -140,7 +140,7 @@ func TestErrorsOfAMatrixAreNamed(t *testing.T) {
 		}, `spec.template.metadata.annotations: Invalid value: "a/b/c": the key must be`},
 		"a seed twice":                  {func(s *v1alpha1.CampaignSpec) { s.Seeds = []int64{7, 8, 7} }, `spec.seeds[2]: Invalid value: 7: is an earlier repeat's seed`},
 		"an axis without its values":    {func(s *v1alpha1.CampaignSpec) { s.Matrix.Axes[1].Values = nil }, `spec.matrix.axes[link].values: Required`},
-		"an inclusion named as a point": {func(s *v1alpha1.CampaignSpec) { s.Matrix.Include = []v1alpha1.Inclusion{{Name: "rabbitmq-lan"}} }, `two points have the name rabbitmq-lan`},
+		"an inclusion named as a point": {func(s *v1alpha1.CampaignSpec) { s.Matrix.Include = []v1alpha1.Inclusion{{Name: "rabbitmq-lan"}} }, `both have the name rabbitmq-lan`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := brokers()
