@@ -125,7 +125,7 @@ func TestInspectReadsTracksOfAllFormats(t *testing.T) {
 	}{
 		"day1.gpx": {`<gpx><trk><name>a</name><trkseg><trkpt lat="58" lon="8"><time>2026-01-31T12:00:00Z</time></trkpt></trkseg></trk>` +
 			`<trk><name>b</name><trkseg><trkpt lat="58" lon="8"><time>2026-02-01T12:00:00Z</time></trkpt></trkseg></trk></gpx>`, "duration   0s", []string{"--align", "tracks"}},
-		"route.gpx":  {`<gpx><rte><rtept lat="58" lon="8"/><rtept lat="58.01" lon="8"/></rte></gpx>`, "duration   1m", []string{"--duration", "1m"}},
+		"route.gpx":  {`<gpx><rte><rtept lat="58" lon="8"/><rtept lat="58.01" lon="8"/></rte></gpx>`, "duration   1m\n", []string{"--duration", "1m"}},
 		"path.kml":   {`<kml><Placemark><LineString><coordinates>8,58 8,58.01</coordinates></LineString></Placemark></kml>`, "duration   1m51.3", []string{"--speed", "36km/h"}},
 		"late.csv":   {"2026-01-31T12:00:00Z,1,58,8\n2026-01-31T12:01:00Z,1,58,8\n", "duration   30s\nstart      2026-01-31T12:00:30Z\n", []string{"--start", "2026-01-31T12:00:30Z"}},
 		"move.scen":  {"$node_(0) set X_ 1\n$ns_ at 1 \"$node_(0) setdest 11 0 10\"\n", "duration   2.5s", []string{"--origin", "58,8,100m", "--unit", "1.5m", "--y-axis", "South"}},
@@ -174,7 +174,7 @@ func TestInspectTakesTheConfigMapsOfAManifest(t *testing.T) {
 		text, want string
 		code       int
 	}{
-		"a ConfigMap in the file": {configMap + object, "duration   1m", 0},
+		"a ConfigMap in the file": {configMap + object, "duration   1m\n", 0},
 		"another kind":            {strings.Replace(object, "Scenario", "Experiment", 1), "Experiment is not inspected: vignette validate", 1},
 		"an unknown field":        {strings.Replace(object, "format: csv", "format: csv, apps: []", 1), "spec.apps: there is no such field", 1},
 		"no YAML":                 {"a: b: c", "is not YAML", 1},

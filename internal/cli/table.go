@@ -67,7 +67,7 @@ func cells(text string) (n int) {
 	return n
 }
 
-// cellsOf a character: two of a wide one, such as a Chinese one, and none of a mark on the one before it.
+// cellsOf a character: two of a wide one, such as a Chinese one. A mark on the one before it has none.
 func cellsOf(r rune) int {
 	if unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) {
 		return 0

@@ -184,7 +184,7 @@ var refusals = []refusal{
 	{"a topic with a wildcard", []string{"period: 500ms", "period: 500ms, topic: 'a/#'"}, "spec.apps[3].publisher.topic", "without # and +"},
 	{"a topic with an unknown placeholder", []string{"period: 500ms", "period: 500ms, topic: 'a/{nation}'"}, "spec.apps[3].publisher.topic", "in braces country"},
 	{"a wrong topic filter", []string{"subscriber: {protocol: mqtt, to: hub}", "subscriber: {protocol: mqtt, to: hub, topics: ['a/#/b']}"}, "spec.apps[2].subscriber.topics[0]", "MQTT topic filter"},
-	{"a user id that no kernel has", []string{"    command: [/own]", "    command: [/own]\n    runAsUser: 2147483648"}, "spec.apps[5].runAsUser", "less than or equal to 2147483647"},
+	{"a user id beyond what Kubernetes takes", []string{"    command: [/own]", "    command: [/own]\n    runAsUser: 2147483648"}, "spec.apps[5].runAsUser", "less than or equal to 2147483647"},
 	{"a country in small letters", []string{"period: 500ms", "period: 500ms, country: nor"}, "spec.apps[3].publisher.country", "in capitals"},
 	{"an unknown protocol", []string{"protocol: mqtt-udp", "protocol: kafka"}, "spec.apps[4].publisher.protocol", `supported values: "mqtt", "mqtt-sn"`},
 
