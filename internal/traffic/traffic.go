@@ -24,6 +24,9 @@ import (
 // closeTimeout is how long to wait for outstanding acknowledgements: less than the 2 s of grace of instances.
 const closeTimeout = 1500 * time.Millisecond
 
+// openTimeout is how long a first message waits for the socket of a protocol without a connection, which takes under 1 ms.
+const openTimeout = 100 * time.Millisecond
+
 // Check returns the error for a configuration that Run would refuse on any network.
 func Check(config trafficconfig.Config) error {
 	if err := config.Validate(); err != nil || config.Publish == nil {
@@ -60,6 +63,9 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 		defer close(published)
 		if p != nil {
 			p.client = client
+			if config.Connectionless() {
+				r.waitOpen(publishing)
+			}
 			p.run(publishing, p.firstNumber())
 		}
 	}()

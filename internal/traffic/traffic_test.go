@@ -176,6 +176,29 @@ func TestAPublisherMayWaitForItsConnection(t *testing.T) {
 	}
 }
 
+func TestAMessageThatIsDueAtTheStartIsSentWhereNoConnectionIsNeeded(t *testing.T) {
+	t.Parallel()
+	for name, config := range map[string]trafficconfig.Config{
+		"mqtt-udp":        {Protocol: "mqtt-udp", Broadcast: "127.255.255.255:9", Interface: "lo", Publish: &trafficconfig.Publish{}},
+		"mqtt-sn, QoS -1": {Protocol: "mqtt-sn", Broker: "127.0.0.1:9", Publish: &trafficconfig.Publish{QoS: -1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i := range 20 {
+				config := config
+				config.Instance, config.Entity = fmt.Sprintf("n/bft/%d", i), fmt.Sprintf("S%d", i)
+				config.Publish.Topic, config.Publish.Payload, config.Publish.PeriodSeconds = "ab", "geojson", 0.02
+				p := run(t, config)
+				waitFor(t, "a message", func() bool { return len(p.records(messagelog.Sent)) > 0 })
+				if first := p.records(messagelog.Sent)[0]; first.ID != config.Entity+"_1" {
+					t.Errorf("the first message that was sent is %s; want %s_1", first.ID, config.Entity)
+				}
+				p.stop()
+			}
+		})
+	}
+}
+
 func TestASubscriberGetsMessagesAfterTheBrokerWasKilled(t *testing.T) {
 	t.Parallel()
 	for _, version := range []string{"3.1.1", "5"} {

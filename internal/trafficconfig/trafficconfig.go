@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/wsn"
@@ -167,6 +168,12 @@ func (c Config) Validate() error {
 
 // LongestTime of a publisher: its period, also an adapted one.
 const LongestTime = 1_000_000 * time.Second
+
+// Connectionless reports whether an instance can publish once its socket is open, as it asks nobody for a connection.
+func (c Config) Connectionless() bool {
+	minusOne := c.Publish != nil && c.Publish.QoS == mqttsn.QoSMinusOne && c.Subscribe == nil
+	return ProtocolOf(c.Protocol).Broadcast || zeromq.Multicast(c.Transport) || minusOne
+}
 
 func (c Config) validatePublish(described protocol.Protocol) error {
 	p := c.Publish
