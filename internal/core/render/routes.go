@@ -14,6 +14,20 @@ import (
 
 // staticRoutes are a network's static routes with addresses, by node.
 func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
+	routes := map[string][]v1alpha1.MemberRoute{}
+	for node, given := range givenRoutes(t, network) {
+		if needed := slices.DeleteFunc(given, isDirect); len(needed) > 0 {
+			routes[node] = needed
+		}
+	}
+	return routes
+}
+
+// isDirect reports whether a route is that to the router itself, which its network's nodes have anyway.
+func isDirect(r v1alpha1.MemberRoute) bool { return r.To == r.Via+"/32" }
+
+// givenRoutes are a network's static routes with addresses, by node, direct ones included.
+func givenRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
 	routing := network.Routing
 	if routing == nil || routing.Protocol != v1alpha1.RoutingStatic {
 		return nil
@@ -32,7 +46,7 @@ func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v
 			}
 			for _, to := range destinations(t, network.Name, node, route) {
 				add := v1alpha1.MemberRoute{To: to.String(), Via: gateway.String()}
-				if to.Addr() != gateway && !slices.Contains(routes[node.Name], add) {
+				if !slices.Contains(routes[node.Name], add) {
 					routes[node.Name] = append(routes[node.Name], add)
 				}
 			}
@@ -92,10 +106,13 @@ func checkOneRoute(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (errs fi
 	type destination struct{ node, to string }
 	known := map[destination]string{} // the way there
 	for i, network := range spec.Networks {
-		routes := staticRoutes(t, network)
+		routes := givenRoutes(t, network)
 		for _, node := range slices.Sorted(maps.Keys(routes)) {
 			for _, r := range routes[node] {
 				d, way := destination{node, r.To}, fmt.Sprintf("via %s on network %s", r.Via, network.Name)
+				if isDirect(r) {
+					way = "a direct one on network " + network.Name
+				}
 				if before := known[d]; before != "" {
 					errs = append(errs, field.Invalid(routingPath(i).Child("routes"), r.To, fmt.Sprintf(
 						"node %s has two routes to it, %s and %s, and its kernel takes one: name in nodes of each route who has it", node, before, way)))

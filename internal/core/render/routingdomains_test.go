@@ -142,6 +142,9 @@ func TestANodeHasOneStaticRouteToADestination(t *testing.T) {
 		"the same one twice":                          {[]v1alpha1.StaticRoute{car, car}, ""},
 		"two ways": {[]v1alpha1.StaticRoute{car, {To: "car", Via: "other"}},
 			`spec.networks[2].routing.routes: Invalid value: "198.18.2.4/32": node lead has two routes to it, via 198.18.3.2 on network leaders and via 198.18.3.7 on network leaders, and its kernel takes one`},
+		"a direct way and another": {[]v1alpha1.StaticRoute{{To: "other", Via: "second"}, {To: "other", Via: "other", Nodes: []string{"lead"}}},
+			`spec.networks[2].routing.routes: Invalid value: "198.18.3.7/32": node lead has two routes to it, via 198.18.3.2 on network leaders and a direct one on network leaders, and its kernel takes one`},
+		"a direct way alone": {[]v1alpha1.StaticRoute{{To: "other", Via: "other"}}, ""},
 	} {
 		expanded, spec := hybrid(t, func(s *v1alpha1.ExperimentSpec) {
 			s.Nodes = append(s.Nodes, v1alpha1.Node{Name: "last", Networks: []string{"apart"}}, v1alpha1.Node{Name: "other", Networks: []string{"leaders"}})
