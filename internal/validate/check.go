@@ -128,12 +128,32 @@ func (d *document) explain(e *field.Error) (findings []Finding) {
 	}
 	for _, message := range splitProblems(describe(e) + d.wanted(e, path)) {
 		if m := messagePath.FindStringSubmatch(message); m != nil {
-			findings = append(findings, d.finding(m[1], m[2]+brokersOf(m[2])+d.perhaps(m[2])))
+			findings = append(findings, d.finding(m[1], m[2]+brokersOf(m[2])+d.perhaps(m[2])+d.holderOf(m[1], m[2])))
 			continue
 		}
-		findings = append(findings, d.finding(path, message+d.numbersOf(path, message)))
+		findings = append(findings, d.finding(path, d.withValue(e, path, message)+unitsOf(message)+d.numbersOf(path, message)))
 	}
 	return findings
+}
+
+// withValue puts a field's text before what a rule says of it, as such errors have only its type.
+func (d *document) withValue(e *field.Error, path, message string) string {
+	node := d.node(path)
+	if e.BadValue != any("string") || node == nil || node.Kind != yamlv3.ScalarNode || node.Value == "" || strings.Contains(message, node.Value) {
+		return message
+	}
+	return fmt.Sprintf("%q%s%s", wording.Shorten(node.Value, longestValue), separator(message), message)
+}
+
+// longestValue is of which length a value is shown in a finding.
+const longestValue = 60
+
+// unitsOf adds the units of a frequency, of which the rule gives two examples. Nothing is added to other messages.
+func unitsOf(message string) string {
+	if !strings.Contains(message, "must be a frequency above zero with its unit") {
+		return ""
+	}
+	return "; the units are Hz, kHz, MHz and GHz"
 }
 
 var otherProtocol = regexp.MustCompile(`does not speak (\S+)$`)

@@ -132,6 +132,24 @@ func TestPlatformsThatAreNotAsManyAsTheNodesAreCounted(t *testing.T) {
 	}
 }
 
+func TestValuesAndNodesThatARuleCannotNameAreNamed(t *testing.T) {
+	for _, c := range []refusal{
+		{"a negative rate", []string{"rate: 2Mbit", "rate: -9.6kbit"}, "spec.networks[1].link.rate", `"-9.6kbit" must be a rate above zero with its unit`},
+		{"a loss above 100 %", []string{"0.5%", "120%"}, "spec.networks[1].link.loss", `"120%" must be a percentage from 0% to 100%`},
+		{"a unit of no radio", []string{"    link: {rate: 2Mbit, delay: 5ms, loss: 0.5%}\n", "    rfpipe: {phy: {frequency: 300THz}}\n"}, "spec.networks[1].rfpipe.phy.frequency",
+			`"300THz" must be a frequency above zero with its unit, such as 300MHz or 250kHz; the units are Hz, kHz, MHz and GHz`},
+		{"a subnet that is too small", []string{"198.18.1.0/28", "198.18.1.0/29"}, "spec.networks[lan].subnet", ": mast has up to 9, so want /28 or a larger subnet"},
+		{"a NEM id used twice", []string{"{name: hq,", "{name: hq, nem: 9,"}, "spec.nodes[mast].nem", "among all nodes): hq"},
+		{"a NEM id among those of a group", []string{"nem: 9", "nem: 3"}, "spec.nodes[mast].nem", "among all nodes): veh"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if findings := join(judgeText(t, c.broken(t))); !strings.Contains(findings, c.path+": ") || !strings.Contains(findings, c.message) {
+				t.Errorf("findings:\n%s\nwant %s: …%s…", findings, c.path, c.message)
+			}
+		})
+	}
+}
+
 func TestAnAntennaTooLowForTwoRaysIsToldOfNodesThatMove(t *testing.T) {
 	const text = `apiVersion: vignette.dev/v1alpha1
 kind: Experiment
