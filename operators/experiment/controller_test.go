@@ -91,10 +91,13 @@ func TestASettledExperimentIsNotWrittenTo(t *testing.T) {
 func TestNothingIsCreatedBeforeTheReferencesAreValid(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.api.Delete(t.Context(), ethernet()))
+	near := ethernet()
+	near.Name = "ethernet2"
+	w.must(w.api.Create(t.Context(), near))
 	w.settle()
 	e := w.experiment()
 	accepted := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionAccepted)
-	if accepted.Status != metav1.ConditionFalse || accepted.Reason != scope.ReasonWaveformNotFound || !strings.Contains(accepted.Message, `spec.networks[1].waveform: Not found: "ethernet"`) {
+	if accepted.Status != metav1.ConditionFalse || accepted.Reason != scope.ReasonWaveformNotFound || !strings.Contains(accepted.Message, `spec.networks[1].waveform: Not found: "ethernet": did you mean ethernet2?`) {
 		t.Errorf("Accepted is %+v", accepted)
 	}
 	if !meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionStalled) {

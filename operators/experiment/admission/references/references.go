@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -18,6 +19,7 @@ import (
 
 	"vignette.dev/vignette/internal/core/checks"
 	"vignette.dev/vignette/internal/core/render"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/configmaps"
 	"vignette.dev/vignette/operators/experiment/kueue"
@@ -168,7 +170,17 @@ func (r *Resolver) resolveWaveform(ctx context.Context, s *scope.Scope, network 
 	var waveform v1alpha1.Waveform
 	err := r.Client.Get(ctx, types.NamespacedName{Name: network.Waveform}, &waveform)
 	if apierrors.IsNotFound(err) {
-		s.AddFinding(scope.ReasonWaveformNotFound, field.NotFound(path.Child("waveform"), network.Waveform))
+		var all v1alpha1.WaveformList
+		if err := r.Client.List(ctx, &all); err != nil {
+			return err
+		}
+		names := make([]string, len(all.Items))
+		for i := range all.Items {
+			names[i] = all.Items[i].Name
+		}
+		missing := field.NotFound(path.Child("waveform"), network.Waveform)
+		missing.Detail = strings.TrimPrefix(wording.DidYouMean(network.Waveform, names), ": ")
+		s.AddFinding(scope.ReasonWaveformNotFound, missing)
 		return nil
 	}
 	if err == nil {
