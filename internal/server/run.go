@@ -2,6 +2,7 @@ package server
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -454,17 +455,37 @@ func (r *run) snapshot() (runapi.State, error) {
 
 // readVerdict keeps the verdict of the results, so that lists of runs read no files. Results that cannot be read have none.
 func (r *run) readVerdict() {
-	var results struct {
-		Verdict *struct {
-			KeptUp *bool `json:"keptUp"`
-		} `json:"verdict"`
+	var keptUp *bool
+	if f, err := r.files.Open(resultsFile); err == nil {
+		keptUp = verdictIn(json.NewDecoder(f))
+		f.Close()
 	}
-	known := r.files.ReadJSON(resultsFile, &results) == nil && results.Verdict != nil
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.keptUp = nil; known {
-		r.keptUp = results.Verdict.KeptUp
+	r.keptUp = keptUp
+}
+
+// verdictIn reads results no further than to their verdict, which is near their beginning: they may have megabytes.
+func verdictIn(results *json.Decoder) *bool {
+	if _, err := results.Token(); err != nil {
+		return nil
 	}
+	for results.More() {
+		name, err := results.Token()
+		var value json.RawMessage
+		if err != nil || results.Decode(&value) != nil {
+			return nil
+		}
+		if name != "verdict" {
+			continue
+		}
+		var verdict *runapi.Verdict
+		if json.Unmarshal(value, &verdict) != nil || verdict == nil {
+			return nil
+		}
+		return &verdict.KeptUp
+	}
+	return nil
 }
 
 // problem names the records that could not be read; empty if there are none.

@@ -874,7 +874,7 @@ func TestTheListOfRunsHasTheVerdictOfTheNewestResults(t *testing.T) {
 		}
 		return strconv.FormatBool(*runs[0].KeptUp)
 	}
-	steps := []struct{ results, want string }{{"", "none"}, {`{"schemaVersion":2}`, "none"}, {`{"schemaVersion":2,"verdict":{"keptUp":false}}`, "false"}, {`{"schemaVersion":2,"verdict":{"keptUp":true}}`, "true"}}
+	steps := []struct{ results, want string }{{"", "none"}, {`{"schemaVersion":2}`, "none"}, {`{"schemaVersion":2,"verdict":{"keptUp":false}}`, "false"}, {`{"schemaVersion":2,"verdict":{"keptUp":true},"gaps":[{"what":"verdict"}]}`, "true"}}
 	for _, step := range steps {
 		if step.results != "" {
 			if err := l.as("workflow").PutResult(t.Context(), runUID, "results.json", strings.NewReader(step.results)); err != nil {
