@@ -6,7 +6,7 @@ import { specOf, specPath } from "../text/read";
 import { at, fieldsOf, listOf, wordOf, wordsOf, type Fields, type Path } from "../text/values";
 import { namesOf } from "../text/complete";
 import { nodeNames, nodesOf } from "./nodes";
-import { leftBy, renamed, type Named } from "./references";
+import { memberships, renamed, type Named } from "./references";
 import { beginningOf, foreign, sourceOf, type Source } from "./requests";
 
 export function brokerOf(app: Fields): string | undefined {
@@ -168,9 +168,9 @@ export class Editing {
   /** remove an element, and its name from the lists of others. A list that need not be there goes with its last one. */
   remove(list: Path, place: number): Edit[] {
     const named = needed.find((each) => list.length === 1 && each === list[0]);
-    const left = named ? leftBy(this.spec, named, wordOf(at(this.spec, [named, place, "name"]))) : [];
+    const others = named ? memberships(this.spec, named, wordOf(at(this.spec, [named, place, "name"]))) : [];
     const isLast = listOf(at(this.spec, list)).length === 1;
-    return [...left, isLast && !named ? list : [...list, place]].map((path) => this.set(path, undefined));
+    return [...others, isLast && !named ? list : [...list, place]].map((path) => this.set(path, undefined));
   }
 
   /** emptied is what goes with a field: its object too, if that has no other. */

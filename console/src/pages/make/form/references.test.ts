@@ -43,6 +43,12 @@ test("a network's new name is that of nodes, changes, captures and services", ()
   expect(renaming("networks", "wan", "vhf").length).toBe(5);
 });
 
+test("the network and the nodes of a capture follow their new names", () => {
+  const some = text.replace("captures: [wan]", "captures: [wan, wan/veh-1, wan/hq, hq/wan]");
+  expect(renaming("networks", "wan", "vhf", some).at(-1)).toBe("collect: {captures: [vhf, vhf/veh-1, vhf/hq, hq/wan]}");
+  expect(renaming("nodes", "veh", "car", some).at(-1)).toBe("collect: {captures: [wan, wan/car-1, wan/hq, hq/wan]}");
+});
+
 test("a new name of several nodes is that of each and of their group, but of no node that only looks like one", () => {
   expect(renaming("nodes", "veh", "car")).toEqual([
     "- {name: wan, links: [{from: car, to: hq}]}",
@@ -108,6 +114,15 @@ test("a network that is removed leaves nodes, changes and captures", () => {
   expect(more).toEqual(expect.arrayContaining(["- {name: hq, apps: [hub]}", "- {at: 1s, start: [units, veh-1/units]}"]));
 });
 
-test("nothing is left where another element has the name too", () => {
+test("a network that is removed leaves its captures of some nodes, and no other network's", () => {
+  const { more } = removing("networks", 0, text.replace("captures: [wan]", "captures: [wan/veh, hf/wan]").replace("  apps:\n", "  - {name: hf}\n  apps:\n"));
+  expect(more).toContain("collect: {captures: [hf/wan]}");
+});
+
+test("an app stays a publisher when its only failover is removed", () => {
+  expect(removing("apps", 0, text.replace("{name: chat, messaging: {push: {from: [veh-2], to: hq, payload: hub}, network: wan}}", "{publisher: {failover: [hub]}}")).more).toContain("- {publisher: {}}");
+});
+
+test("no list changes if another element has the name of the removed one", () => {
   expect(removing("apps", 0, text.replace("name: chat", "name: hub")).more).toEqual([]);
 });

@@ -3,12 +3,20 @@ import { at, fieldsOf, isFields, listOf, withValue, wordOf, type Fields, type Pa
 /** Named are the lists whose elements others name. */
 export type Named = "networks" | "apps" | "nodes";
 
-/** fields that name an element of a list: their steps without places. An app's name may stand after that of a node or group. */
+/** fields that name an element of a list: their steps without places. */
 const fields: Readonly<Record<Named, RegExp>> = {
   networks: /^(nodes\.networks|timeline\.set\.network|collect\.captures|apps\.\w+\.network)$/,
   apps: /^(nodes\.apps|timeline\.(start|stop)|apps\.((publisher|subscriber|script|mqttsnGateway)\.to|(publisher|subscriber)\.failover|mosquitto\.bridges\.to|mediator\.legs\.to|messaging\.(via|server)|proxy\.(peer|broker)))$/,
   nodes: /^(networks\.(base|links\.(from|to)|radios\.nodes|routing\.routes\.(nodes|to|via))|apps\.(messaging\.push|messaging\.messages|script\.messages)\.(from|to)|timeline\.set\.(from|to))$/,
 };
+
+/** namedBy are the lists of a word's parts, such as node/app, group/app, and in captures network/node or network/group. */
+function namedBy(field: string, word: string): readonly Named[] {
+  const isPair = word.includes("/");
+  if (fields.networks.test(field)) return isPair ? ["networks", "nodes"] : ["networks"];
+  if (fields.apps.test(field)) return isPair ? ["nodes", "apps"] : ["apps"];
+  return fields.nodes.test(field) && !isPair ? ["nodes"] : [];
+}
 
 /** members are fields that an element leaves when it goes. A single name stays: only people know whose it should be. */
 const members: Readonly<Partial<Record<Named, RegExp>>> = {
@@ -31,10 +39,8 @@ function renaming(spec: Fields, list: Named, before: string, after: string): Ren
   if (before === "" || !element || more.length > 0 || elements.some((each) => each.name === before || (each !== element && each.group === before))) return undefined;
   const next = (word: string) => (list === "nodes" ? nextOfNode(element, word, before, after) : word === before ? after : word);
   return (field, word) => {
-    const [app = "", node] = word.split("/").reverse();
-    if (fields[list].test(field) && node === undefined) return next(word);
-    if (list === "apps" && fields.apps.test(field)) return `${node}/${next(app)}`;
-    return list === "nodes" && fields.apps.test(field) && node !== undefined ? `${next(node)}/${app}` : word;
+    const named = namedBy(field, word);
+    return word.split("/").map((part, i) => (named[i] === list ? next(part) : part)).join("/");
   };
 }
 
@@ -66,26 +72,28 @@ function settingsOf(matrix: unknown): { place: Path; setting: Fields }[] {
   return [...axes, ...[...levels, ...points].flatMap(({ place, setting }) => each(setting.set, [...place, "set"]))];
 }
 
-/** leftBy an element of a list are the places that go with it, the last first. There are none if another has its name. */
-export function leftBy(spec: Fields, list: Named, name: string): Path[] {
+/** memberships of an element in others' lists, the last first. There are none if another element has its name. */
+export function memberships(spec: Fields, list: Named, name: string): Path[] {
   const field = members[list];
   if (!field || name === "" || listOf(spec[list]).filter((each) => fieldsOf(each).name === name).length > 1) return [];
   const places: Path[] = [];
   let rest: unknown = spec;
   for (const { path, word } of wordsIn(spec, []).reverse()) {
-    if (!field.test(fieldOf(path)) || word.split("/").at(-1) !== name) continue;
-    const place = withEmptied(rest, fieldOf(path) === "timeline.set.network" ? path.slice(0, -1) : path);
+    const where = fieldOf(path);
+    if (!field.test(where) || word.split("/")[namedBy(where, word).indexOf(list)] !== name) continue;
+    const place = withEmptied(rest, where === "timeline.set.network" ? path.slice(0, -1) : path);
     places.push(place);
     rest = withValue(rest, place, undefined);
   }
   return places;
 }
 
-/** withEmptied is a place, or that of what would be empty without it: a list, or a moment of the timeline. */
+/** withEmptied is a place, or that of what would be empty without it: a list, a moment of the timeline, or collect. */
 function withEmptied(spec: unknown, place: Path): Path {
   const [...above] = place;
   const last = above.pop();
   if (last === undefined || above.length === 0) return place;
+  if (typeof last === "string" && (above[0] === "nodes" || above[0] === "apps")) return place; // a node or app is never removed
   const rest = withValue(at(spec, above), [last], undefined);
   const isEmpty = Array.isArray(rest) ? rest.length === 0 : Object.keys(fieldsOf(rest)).every((key) => key === "at" || key === "over");
   return isEmpty ? withEmptied(spec, above) : place;
