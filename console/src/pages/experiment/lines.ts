@@ -15,7 +15,7 @@ const mostCharacters = 64 << 20;
 /** Lines collects lines from pieces of text, and keeps the newest, or the first. */
 export class Lines {
   private kept: Line[] = [];
-  /** lengths of the kept lines before they were cut, as browsers keep the text that a part comes from; characters is their sum. */
+  /** lengths of the kept lines before they were cut, as browsers keep the whole text; characters is their sum. */
   private lengths: number[] = [];
   private characters = 0;
   private partial = "";
