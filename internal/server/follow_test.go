@@ -46,7 +46,7 @@ func (p *pipes) dial(context.Context, string, string) (net.Conn, error) {
 	return here, nil
 }
 
-// The API server asks for users' files by HTTP/2, which ends a request at its deadline also when nothing is written.
+// The API server asks by HTTP/2, which ends a request at its deadline also when nothing is written.
 func TestALogThatIsQuietForLongIsFollowedOnOverHTTP2(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -44,7 +44,7 @@ function renaming(spec: Fields, list: Named, before: string, after: string): Ren
   };
 }
 
-/** renamed are the references to an element of a list that has got another name, in the spec and in a campaign's matrix. */
+/** renamed are the references to an element that has got another name, in the spec and in a campaign's matrix. */
 export function renamed(spec: Fields, matrix: unknown, list: Named, before: string, after: string): { inSpec: Reference[]; inMatrix: Reference[] } {
   const next = renaming(spec, list, before, after);
   if (!next) return { inSpec: [], inMatrix: [] };
