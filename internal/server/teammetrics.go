@@ -29,6 +29,7 @@ func (s *Server) getMetrics(w http.ResponseWriter, r *http.Request, who Identity
 	if namespace == "" {
 		return statusErrorf(http.StatusBadRequest, "namespace is missing: want the team's namespace")
 	}
+	limitSending(w, 0) // who collects metrics waits no longer
 	if uid := r.URL.Query().Get("run"); uid != "" {
 		return s.serveMetricsOf(w, r, namespace, uid)
 	}
