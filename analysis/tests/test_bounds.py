@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections import deque
 
 import numpy as np
 import polars as pl
@@ -12,8 +13,9 @@ from vignette_analysis import analyse
 from vignette_analysis.data.expected import Table, streams
 from vignette_analysis.data.messages import Matching
 from vignette_analysis.data.run import Run
-from vignette_analysis.figures.bounds import Marking, after_effect, held_up, union
+from vignette_analysis.figures.bounds import Marking
 from vignette_analysis.figures.deliveries import quantiles
+from vignette_analysis.figures.intervals import after_effect, held_up, union
 from vignette_analysis.figures.lateness import Action, Interval, Lateness, Loss
 from vignette_analysis.figures.verdict import off_by
 
@@ -26,7 +28,7 @@ class Deliveries:
 
     def __init__(self, directory, sent, received, seconds: float = MINUTE, protocol: str = "mqtt"):
         lab = Lab(directory / "run").node("nor", BFT | {"protocol": protocol}).node("prt", PICTURE)
-        lab.plan = {"measureEndNanoseconds": round(seconds * SECOND)}
+        lab.plan = {"measureEndNanoseconds": round(seconds * SECOND), "spec": {"networks": [{"name": "wan", "link": {}}]}}
         self.run = Run.load(lab.write())
         order = np.argsort(sent, kind="stable")
         sent, received = np.asarray(sent, float)[order], np.asarray(received, float)[order]
@@ -41,7 +43,7 @@ class Deliveries:
             cross=True,
         )
         keys = pl.DataFrame(schema={"publisher": pl.UInt32, "topic": pl.Categorical})
-        self.matching = Matching(deliveries.select("publisher"), deliveries, keys, streams(self.run, Table(self.run), keys))
+        self.matching = Matching(deliveries.select("publisher", "sent"), deliveries, keys, streams(self.run, Table(self.run), keys))
         self.delays = deliveries.drop_nulls().select(pl.col("received") - pl.col("sent")).to_series().sort().to_numpy()
         counts = {"expected": height, "received": len(self.delays), "deliveredPercent": 100 * len(self.delays) / height}
         self.group = {"name": "all", "messages": counts, "delaySeconds": quantiles(self.delays)}
@@ -245,6 +247,97 @@ def fifo(sent: np.ndarray, service: np.ndarray, stalls: list[tuple[float, float]
                 end += stop - max(start, begin)
         free = done[i] = end
     return done
+
+
+def taken(sent: np.ndarray, stalls: list[tuple[float, float]]) -> np.ndarray:
+    """When a loop takes frames that come in its stalls: at their ends."""
+    at = np.array(sent)
+    for start, stop in stalls:
+        at[(at >= start) & (at <= stop)] = stop
+    return at
+
+
+def link(at: np.ndarray, service: np.ndarray, limit: int, delay: float = 0.05) -> np.ndarray:
+    """When frames that a link takes at these times arrive; NaN if as many as the limit had not arrived."""
+    free, arrivals = 0.0, np.full(len(at), np.nan)
+    under_way: deque[float] = deque()
+    for i, (now, takes) in enumerate(zip(at, service, strict=True)):
+        while under_way and under_way[0] <= now:
+            under_way.popleft()
+        if len(under_way) < limit:
+            free = max(now, free) + takes
+            arrivals[i] = free + delay
+            under_way.append(arrivals[i])
+    return arrivals
+
+
+def dropped(arrivals: np.ndarray, at: np.ndarray) -> list[Loss]:
+    """The seconds in which a full queue dropped frames."""
+    seconds, frames = np.unique(np.floor(at[np.isnan(arrivals)]), return_counts=True)
+    return [
+        Loss(T0 + round(s * SECOND), T0 + round((s + 1) * SECOND), int(n), "frames dropped by a full queue", "wan", "nor")
+        for s, n in zip(seconds, frames, strict=True)
+    ]
+
+
+# From a queue that is rarely full to one that always is, and sources from even to bursts.
+@pytest.mark.parametrize("load", [0.5, 0.8, 1.2, 2.4])
+@pytest.mark.parametrize("bursts", [1, 8])
+def test_no_late_interval_cost_a_full_queue_more_than_its_bound(tmp_path, load, bursts):
+    for seed in range(RUNS):
+        random = np.random.default_rng(seed)
+        count, takes, limit = 800, 0.06, int(random.integers(2, 30))
+        seconds = count * takes / load
+        sent = np.sort(np.repeat(random.uniform(0, seconds, count // bursts), bursts) + random.uniform(0, 0.001, count))
+        starts = np.sort(random.uniform(0, seconds, 20))
+        stalls = [(a, min(a + random.exponential(0.1), b)) for a, b in zip(starts, [*starts[1:], seconds], strict=True)]
+        service = np.full(count, takes)
+        plain, late = link(sent, service, limit), link(taken(sent, stalls), service, limit)
+        one = Deliveries(tmp_path, sent, late, seconds, protocol="mqtt-udp")
+        bounds = one.bounds(*stalls, full=dropped(late, taken(sent, stalls)))
+        assert np.count_nonzero(np.isnan(late)) - np.count_nonzero(np.isnan(plain)) <= bounds["markedLost"], f"seed {seed}"
+
+
+def test_late_times_cost_a_queue_that_is_always_full_nothing(tmp_path):
+    """Two and a half times what a link carries for 90 s, and a stall of 50 ms in each second."""
+    sent, _ = evenly(880, 0.1, 0.0)
+    stalls = [(second + 0.03, second + 0.08) for second in range(5, 85)]
+    received = link(taken(sent, stalls), np.full(880, 0.24), 30)
+    one = Deliveries(tmp_path, sent, received, 90.0, protocol="mqtt-udp")
+    bounds = one.bounds(*stalls, full=dropped(received, sent))
+    assert bounds["markedLost"] == 0 and bounds["deliveredPercent"] == {"low": one.delivered, "high": one.delivered}
+    median = one.group["delaySeconds"]["median"]
+    assert bounds["delaySeconds"]["median"]["low"] > 0.9 * median
+
+
+def test_a_burst_that_came_late_may_have_filled_a_queue(tmp_path):
+    """A link takes 60 ms for a frame and holds 3. Of 10 frames that come together at the end of a second, 7 are dropped, and so is the next one."""
+    sent, _ = evenly(600, 0.1, 0.0)
+    late = taken(sent, [(30.0, 31.0)])
+    received = link(late, np.full(600, 0.06), 3)
+    one = Deliveries(tmp_path, sent, received, protocol="mqtt-udp")
+    lost = int(np.count_nonzero(np.isnan(received)))
+    assert lost == 8 and one.bounds((30.0, 31.0), full=dropped(received, late))["markedLost"] == 8
+    assert one.bounds((40.0, 41.0), full=dropped(received, late))["markedLost"] == 0
+
+
+@pytest.mark.parametrize(("network", "marked"), [({}, 1), ({"routing": {"protocol": "olsrv2"}}, 6), ({"rfpipe": {}}, 6)])
+def test_only_drops_of_links_are_counted_by_frames_that_came_late(tmp_path, network, marked):
+    sent, received = evenly(600, 0.1, 0.02)
+    received[298:304] = np.nan
+    one = Deliveries(tmp_path, sent, received, protocol="mqtt-udp")
+    one.run.plan["spec"]["networks"] = [{"name": "wan"} | (network if "rfpipe" in network else {"link": {}} | network)]
+    assert one.bounds((30.0, 30.1), full=[Loss(T0 + 29 * SECOND, T0 + 31 * SECOND, 6, "full", "wan", "nor")])["markedLost"] == marked
+
+
+def test_frames_that_are_no_messages_may_have_come_late_too(tmp_path):
+    sent, received = evenly(600, 0.1, 0.02)
+    received[298:304] = np.nan
+    one = Deliveries(tmp_path, sent, received, protocol="mqtt-udp")
+    since = pl.Series([T0 + 29 * SECOND, T0 + 30 * SECOND])
+    offered = pl.DataFrame({"node": ["nor", "nor"], "since": since, "ts": since + SECOND, "framesSent": [10, 13]})
+    full = [Loss(T0 + 29 * SECOND, T0 + 31 * SECOND, 6, "full", "wan", "nor")]
+    assert one.bounds((30.01, 30.1), full=full, offered=offered)["markedLost"] == 4
 
 
 RUNS = 30

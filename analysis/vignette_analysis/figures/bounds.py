@@ -9,11 +9,11 @@ import polars as pl
 from ..data.messages import Matching
 from ..data.run import Run
 from .deliveries import QUANTILES, RESERVED, publishers_by_group, quantiles
+from .fullqueues import FullQueues
+from .intervals import AFTER_EFFECT, after_effect, held_up, in_flight, union
 from .lateness import Interval, Lateness
 from .ways import Ways
 
-# A queue that a late interval filled may delay later messages for this multiple of its length: at 90 % load of the queue.
-AFTER_EFFECT = 10
 # Linux TCP's least retransmission time-out: a shorter lateness makes no protocol give up.
 GIVE_UP_SECONDS = 0.200
 # Protocols that never give up a message: only dropped frames lose one.
@@ -21,56 +21,6 @@ UNANSWERED = ("mqtt-udp",)
 # How long a lost delivery counts as in flight if its group received nothing.
 UNKNOWN_FLIGHT_SECONDS = 1.0
 _SECOND = 10**9
-
-
-def union(intervals: Iterable[tuple[int, int]]) -> np.ndarray:
-    """Disjoint intervals in ascending order that cover the same time: a (start, end) in each row."""
-    given = np.array(sorted(intervals), np.int64).reshape(-1, 2)
-    if not len(given):
-        return given
-    reached = np.maximum.accumulate(given[:, 1])
-    first = np.concatenate([[True], given[1:, 0] > reached[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    return np.column_stack([given[first, 0], reached[last]])
-
-
-def held_up(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
-    """How long disjoint intervals delayed each delivery.
-
-    An interval that ended less than the delivery's delay before its sending filled a queue ahead of it.
-    """
-    starts, ends = intervals[:, 0], intervals[:, 1]
-    length = ends - starts
-    before = np.concatenate([[0], np.cumsum(length)])
-    begun = np.searchsorted(starts, sent + delay, side="right")
-    last = np.maximum(begun - 1, 0)
-    until_received = np.where(begun > 0, before[last] + np.minimum(sent + delay - starts[last], length[last]), 0)
-    late = until_received - before[np.searchsorted(ends, sent - delay, side="left")]
-    return np.clip(late, 0, np.maximum(delay, 0))
-
-
-def after_effect(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> np.ndarray:
-    """How long earlier intervals, which `held_up` does not count, may have kept a queue filled; messages are in order of `sent`.
-
-    The wait at the end of an interval is at most its length, and at most the delays of messages sent soon after.
-    """
-    ends, length = intervals[:, 1], intervals[:, 1] - intervals[:, 0]
-    first, soon, last = (np.searchsorted(sent, ends + times * length, side="right") for times in (0, 1, AFTER_EFFECT))
-    late = np.zeros(len(sent), np.int64)
-    for i in np.flatnonzero(last > first):
-        left = min(length[i], delay[first[i] : max(soon[i], first[i] + 1)].max())
-        some = slice(first[i], first[i] + np.searchsorted(sent[first[i] : last[i]], ends[i] + AFTER_EFFECT * left))
-        late[some] += np.where(sent[some] - delay[some] > ends[i], left, 0)
-    return late
-
-
-def in_flight(sent: np.ndarray, flight: int, intervals: np.ndarray) -> np.ndarray:
-    """For each message, whether it may have been in flight in one of these disjoint intervals."""
-    if not len(intervals):
-        return np.zeros(len(sent), bool)
-    following = np.searchsorted(intervals[:, 1], sent, side="left")
-    there = np.minimum(following, len(intervals) - 1)
-    return (following < len(intervals)) & (intervals[there, 0] <= sent + flight)
 
 
 @dataclass
@@ -81,7 +31,7 @@ class _Scope:
     # Intervals in which deliveries were late, and in which they may have been lost.
     late: np.ndarray
     fatal: np.ndarray
-    # Intervals in which the emulation dropped frames, or queues did after a late interval.
+    # Intervals in which the emulation dropped frames, or the model did after a late interval.
     dropping: np.ndarray
 
 
@@ -103,8 +53,10 @@ class Marking:
         # A late frame may be lost where the protocol gives up, or where the links change over time.
         answered = [_changes(run) or i.protocol not in UNANSWERED for i in run.instances]
         self._answered = np.array(answered, bool)[self._publisher]
+        self._full = FullQueues(run, matching.messages, lateness)
         self._routed = {n["name"] for n in run.plan.get("spec", {}).get("networks") or [] if n.get("routing")}
         self._scopes = list(self._found_scopes())
+        self._queue_costs = self._full.costs(self._publisher, self._subscriber, self._sent, self._delay, self._arrived & self._over_radio)
         self._late = self._lateness_of_each()
         self._shift, self._unheard = self._actions()
         self._interference = list(self._late_interference())
@@ -144,7 +96,7 @@ class Marking:
         found: dict[str, list[tuple[int, int]]] = {}
         late = union((i.start, i.end + AFTER_EFFECT * (i.end - i.start)) for i in self._lateness.intervals)
         by_emulation = [(loss, True) for loss in self._lateness.losses]
-        for loss, certain in by_emulation + [(loss, False) for loss in self._lateness.overflows]:
+        for loss, certain in by_emulation + [(loss, False) for loss in self._lateness.overflows + self._full.uncounted]:
             at = np.searchsorted(late[:, 1], loss.start)
             after = at < len(late) and late[at, 0] <= loss.end
             if after or certain:
@@ -195,7 +147,7 @@ class Marking:
         chosen = self._chosen(group["name"])
         arrived = chosen & self._arrived
         flight = round(((group["delaySeconds"] or {}).get("p95") or UNKNOWN_FLIGHT_SECONDS) * _SECOND)
-        marked = int(np.count_nonzero(self._marked_losses(chosen & ~self._arrived, flight)))
+        marked = self._marked_losses(chosen & ~self._arrived, flight)
         counts, late = group["messages"], self._late[arrived]
         offered = counts.get("offered", counts["expected"])
         answered = 0.0 if group["name"] == "local" or not chosen.any() else self._answered[chosen].mean()
@@ -216,7 +168,7 @@ class Marking:
             return self._deliveries[name].to_numpy()
         return np.isin(self._publisher, self._groups.get(name, []))
 
-    def _marked_losses(self, lost: np.ndarray, flight: int) -> np.ndarray:
+    def _marked_losses(self, lost: np.ndarray, flight: int) -> int:
         rows = np.flatnonzero(lost)
         marked = self._unheard[rows]
         on_air = self._over_radio[rows]
@@ -224,7 +176,8 @@ class Marking:
             there = on_air if scope.chosen is None else on_air & np.isin(rows, scope.chosen)
             marked |= there & self._answered[rows] & in_flight(self._sent[rows], flight, scope.fatal)
             marked |= there & ~self._answered[rows] & in_flight(self._sent[rows], flight, scope.dropping)
-        return marked
+        others = rows[on_air & ~marked & ~self._answered[rows]]
+        return int(np.count_nonzero(marked)) + self._full.of(self._publisher[others], self._subscriber[others], self._queue_costs)
 
     def _delivered(self, offered: int, received: int, chosen: np.ndarray, lost: float, doubtful: int) -> dict | None:
         if not offered:

@@ -26,9 +26,11 @@ _LOSSES = {
     "missedSlot": "frames dropped for a missed slot",
 }
 # Drops by the radio model that grow when frames arrive late and together.
-_OVERFLOWS = dict.fromkeys(("queueFull", "interfered", "halfDuplex", "fragmentTimeout"), "frames dropped by the radio model")
+_OVERFLOWS = dict.fromkeys(("interfered", "halfDuplex", "fragmentTimeout"), "frames dropped by the radio model")
+_FULL = {"queueFull": "frames dropped by a full queue"}
 # Receptions that would have failed had a transmission of another host or network been known in time.
 _INTERFERENCE = {"lateInterference": "receptions whose interference was known too late"}
+_OFFERED = {"node": pl.String, "since": pl.Int64, "ts": pl.Int64, "framesSent": pl.Int64}
 _BUCKET_COLUMNS = [f"bucket{i}" for i in range(len(BUCKETS) + 1)]
 
 
@@ -90,6 +92,10 @@ class Lateness:
     logged: bool = False
     # Intervals in which the radio model dropped frames for reasons that lateness adds to.
     overflows: list[Loss] = field(default_factory=list)
+    # Those in which its queues were full.
+    full: list[Loss] = field(default_factory=list)
+    # Frames that nodes sent from sample to sample.
+    offered: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=_OFFERED))
     # Intervals with receptions that would have failed had transmissions of other hosts or networks been known in time.
     interference: list[Loss] = field(default_factory=list)
 
@@ -103,6 +109,8 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
     found.intervals += _clock_steps(log.samples)
     found.intervals += _without_lines(samples, found.intervals)
     found.overflows += _losses(samples, _OVERFLOWS)
+    found.full += _losses(samples, _FULL)
+    found.offered = samples.select(*_OFFERED)
     found.interference += _losses(samples, _INTERFERENCE)
     # Frames met the earlier values meanwhile: some may have come late, and some may have been lost.
     earlier = _late_steps(run, log.steps) + _late_changes(run, log.changes)
@@ -114,11 +122,11 @@ def examine(run: Run, log: RadioLog, found: Lateness) -> None:
 
 def _between_samples(run: Run, samples: pl.DataFrame) -> pl.DataFrame:
     """Each radio's counts between two samples from T0 to the end of the drain, in the times `since` to `ts`."""
-    counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, *_INTERFERENCE, "slotsMissed", "slotsUsed", "framesSent"]
+    counters = [*_BUCKET_COLUMNS, *_LOSSES, *_OVERFLOWS, *_FULL, *_INTERFERENCE, "slotsMissed", "slotsUsed", "framesSent"]
     end = run.window[1] if run.window else samples["ts"].max() or run.t0
     flat = in_order(samples, *RADIO).with_columns(
         *(pl.col("latenessCounts").list.get(i, null_on_oob=True).alias(name) for i, name in enumerate(_BUCKET_COLUMNS)),
-        *(pl.col("drops").struct.field(name) for name in (*_LOSSES, *_OVERFLOWS)),
+        *(pl.col("drops").struct.field(name) for name in (*_LOSSES, *_OVERFLOWS, *_FULL)),
         counted=pl.col("latenessCounts").is_not_null(),
     )
     grown = flat.with_columns(*map(_grown, counters), before=pl.col("ts").shift(1).over("network", "node")).drop_nulls("before")

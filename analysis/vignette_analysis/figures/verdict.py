@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from ..data.gaps import Gaps
 from ..data.run import Run, duration
-from .bounds import GIVE_UP_SECONDS, union
+from .bounds import GIVE_UP_SECONDS
+from .intervals import union
 from .lateness import Lateness, Loss
 
 # runapi.MostLate
