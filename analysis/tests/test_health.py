@@ -72,6 +72,12 @@ def test_frames_still_queued_at_the_end_are_named(pair):
     assert found["reason"].startswith("inFlightAtEnd: 7 frames of nor") and found["fromSeconds"] == 60.0
 
 
+def test_frames_queued_between_two_samples_are_about_as_many_as_the_nearer_one_has(pair):
+    pair.logs["radio/host-a.jsonl"].clear()
+    pair.sample("nor", -1.0, 0).sample("nor", 59.1, 0, queueDepth=6).sample("nor", 60.1, 0, queueDepth=2).sample("nor", 61.0, 0)
+    assert gap(analyse(pair.write()).results, "frames in flight on wan")["reason"].startswith("inFlightAtEnd: about 2 frames of nor")
+
+
 def test_an_app_that_ends_by_itself_is_a_named_interval(pair):
     pair.agent("prt", "picture", "exited", 10.0, instance="prt/picture", exitCode=137).agent(
         "prt", "picture", "restarted", 10.5, instance="prt/picture"

@@ -121,10 +121,14 @@ def _in_flight(run: Run, network: str, node: str, rows: list[dict], gaps: Gaps) 
     if run.window is None:
         return
     end = run.window[1]
-    up_to = [row for row in rows if row["ts"] <= end]
-    queued = up_to[-1]["queueDepth"] or 0 if up_to else 0
+    depths = [(row["ts"], row["queueDepth"] or 0) for row in rows]
+    between = _at(depths, end) if depths[0][0] <= end else 0
+    queued = max(round(between), int(between > 0))
     # radiod counts the frames that it drops at the end. A queue sampled just before has the same frames.
-    frames = max(queued, max(((row["drops"] or {}).get("inFlightAtEnd") or 0 for row in rows), default=0))
+    dropped = max(((row["drops"] or {}).get("inFlightAtEnd") or 0 for row in rows), default=0)
+    frames = max(queued, dropped)
+    about = "about " if queued > dropped and queued not in (depth for ts, depth in depths if ts == end) else ""
     if frames:
         at = run.since_t0(end)
-        gaps.add(f"frames in flight on {network}", f"inFlightAtEnd: {frames} frames of {node} were still queued when the drain ended", node, at, at)
+        reason = f"inFlightAtEnd: {about}{frames} frames of {node} were still queued when the drain ended"
+        gaps.add(f"frames in flight on {network}", reason, node, at, at)
