@@ -392,6 +392,12 @@ def test_what_differs_is_said_without_json(tmp_path):
     assert "position (latitude 58.2" in comparison.results["fields"][0]["values"][0] and "{" not in comparison.text()
 
 
+def test_what_was_changed_by_hand_is_said_with_its_time(tmp_path):
+    live = {"liveChanges": [{"name": "over-8gpgl", "atNanoseconds": 6052312000, "changes": [{"network": "wan", "link": {"limit": 200}}]}]}
+    comparison = compare([run(tmp_path, "a", 5, **live).write(), run(tmp_path, "b", 5).write()])
+    assert comparison.results["fields"][0]["values"] == ["wan: limit 200 at 6.05 s", "-"]
+
+
 def test_repeats_alone_are_one_condition_unless_each_run_is_asked_for(tmp_path):
     runs = [run(tmp_path, uid, 5, seed=seed, name="same").write() for seed, uid in enumerate(("u1", "u2"))]
     assert compare(runs).results["groups"][0]["differences"] is None

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from ..data.run import RunError
-from ..report.words import plain
+from ..report.words import changes, plain
 from . import resolved
 from .loading import Loaded
 
@@ -103,7 +103,7 @@ def _fields(run: Loaded, spec: dict) -> dict[str, str]:
     for file in run.plan.get("configMaps") or []:
         fields[f"configMaps.{file['name']}.{file['key']}"] = file.get("sha256", "")
     if run.plan.get("liveChanges"):
-        fields["liveChanges"] = plain(run.plan["liveChanges"])
+        fields["liveChanges"] = "; ".join(f"{changes(live)} at {live['atNanoseconds'] / 1e9:.2f} s" for live in run.plan["liveChanges"])
     return fields
 
 
