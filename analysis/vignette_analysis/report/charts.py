@@ -87,8 +87,8 @@ def share(percent: float | None) -> str:
 
 
 def decimals(delays: Iterable[float]) -> int:
-    """Decimals of a table of delays in seconds: 6 if some are below a millisecond."""
-    return 6 if any(0 < abs(delay) < 0.001 for delay in delays) else 4
+    """Decimals of a table of delays in seconds: 6 if some are below 10 ms, which 4 would leave two digits of."""
+    return 6 if any(0 < abs(delay) < 0.010 for delay in delays) else 4
 
 
 @dataclass(frozen=True)
