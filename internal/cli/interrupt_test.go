@@ -60,22 +60,29 @@ func TestOneCtrlCEndsWhatLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+// kubeconfigFor an API server.
+func kubeconfigFor(t *testing.T, api http.Handler) string {
+	t.Helper()
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	file := filepath.Join(t.TempDir(), "config")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n" +
+		"users: [{name: a, user: {token: a}}]\nclusters: [{name: a, cluster: {server: \"" + server.URL + "\"}}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 // silentServer accepts connections and answers nothing. It returns a kubeconfig for it, and waits for the first request.
 func silentServer(t *testing.T) (kubeconfig string, asked func() error) {
 	t.Helper()
 	requests, end := make(chan struct{}, 100), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	kubeconfig = kubeconfigFor(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		requests <- struct{}{}
 		<-end
 	}))
-	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(end) })
-	kubeconfig = filepath.Join(t.TempDir(), "config")
-	text := "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a, user: a}}]\n" +
-		"users: [{name: a, user: {token: a}}]\nclusters: [{name: a, cluster: {server: \"" + server.URL + "\"}}]\n"
-	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	return kubeconfig, func() error {
 		select {
 		case <-requests:

@@ -36,17 +36,21 @@ func (byToken) Authenticate(_ context.Context, token string) (server.Identity, e
 // teamAdmin is the user whom Kubernetes lets do everything with the team's archive.
 const teamAdmin = "anna"
 
-// onlyTeamAdmin stands for Kubernetes, which decides about users other than the platform's own.
-type onlyTeamAdmin struct{}
+// clusterAdmin is the user whom Kubernetes lets do everything.
+const clusterAdmin = "root"
 
-func (onlyTeamAdmin) Authorize(_ context.Context, who server.Identity, _, namespace string) (bool, error) {
-	return who.Username == teamAdmin && namespace == "team-nor", nil
+// admins stands for Kubernetes, which decides about users other than the platform's own.
+type admins struct{}
+
+func (admins) Authorize(_ context.Context, who server.Identity, _, namespace string) (bool, error) {
+	return who.Username == clusterAdmin || who.Username == teamAdmin && namespace == "team-nor", nil
 }
 
 // realArchive is the platform's server, with a connection that can be made to break.
 type realArchive struct {
-	t   *testing.T
-	url string
+	t      *testing.T
+	server *server.Server
+	url    string
 	// breakAfter so many bytes of an answer to a path with breakAt in it, breaks times.
 	mu         sync.Mutex
 	breakAt    string
@@ -58,12 +62,12 @@ type realArchive struct {
 
 func newRealArchive(t *testing.T) *realArchive {
 	t.Helper()
-	s, err := server.New(server.Config{Dir: t.TempDir(), Authenticator: byToken{}, Authorizer: onlyTeamAdmin{}, LongPoll: time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	s, err := server.New(server.Config{Dir: t.TempDir(), Authenticator: byToken{}, Authorizer: admins{}, LongPoll: time.Second, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Policy: server.Policy{OperatorUser: "operator", RadiodUser: "radiod"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &realArchive{t: t}
+	a := &realArchive{t: t, server: s}
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.ServeHTTP(a.watch(w, r), r)
 	}))

@@ -47,18 +47,26 @@ func newRunsList(t *target) *cobra.Command {
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			c, err := t.connect(cmd.Context())
+			config, namespace, err := t.load()
 			if err != nil {
 				return err
 			}
 			if all {
-				c.namespace = ""
+				namespace = "" // a namespace's archive lists only its own runs
 			}
-			return t.explainArchive(c.listRuns(cmd.Context(), strings.Join(args, ""), output, cmd.OutOrStdout()))
+			c, err := dial(cmd.Context(), config, namespace)
+			if err != nil {
+				return err
+			}
+			err = c.listRuns(cmd.Context(), strings.Join(args, ""), output, cmd.OutOrStdout())
+			if e := asServerError(err); all && e != nil && e.Status == http.StatusForbidden {
+				return fmt.Errorf("%s: --all-namespaces needs the role vignette-viewer in all namespaces; -n lists the runs of one", e.Said())
+			}
+			return t.explainArchive(err)
 		},
 	}
 	addOutput(cmd, &output)
-	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the runs of all namespaces that you may read")
+	cmd.Flags().BoolVarP(&all, "all-namespaces", "A", false, "list the runs of all namespaces, with the right to read them all")
 	return cmd
 }
 
@@ -117,7 +125,7 @@ func (c *cluster) listRuns(ctx context.Context, name, output string, out io.Writ
 	if len(runs) == 0 {
 		where := "namespace " + c.namespace
 		if c.namespace == "" {
-			where = "the namespaces that you may read"
+			where = "any namespace"
 		}
 		_, err := fmt.Fprintf(out, "The archive has no such runs in %s\n", where)
 		return err

@@ -3,10 +3,15 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io"
+	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/authentication/user"
 
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -85,25 +90,48 @@ func TestADamagedRunIsListedWithWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestRunsOfAllNamespacesAreThoseThatOneMayRead(t *testing.T) {
+// asClusterAdmin stands for the API server that passes a cluster administrator's requests on.
+func asClusterAdmin(*http.Request) (*authenticator.Response, bool, error) {
+	return &authenticator.Response{User: &user.DefaultInfo{Name: clusterAdmin}}, true, nil
+}
+
+func TestRunsOfAllNamespacesAreListedForThoseWhoMayReadThemAll(t *testing.T) {
 	a := newRealArchive(t)
-	for _, namespace := range []string{"team-nor", "team-pol"} {
+	for _, namespace := range []string{"team-nor", "deleted-since"} {
 		plan := archivePlan("run-of-"+namespace, noon, v1alpha1.PhaseSucceeded)
 		plan.Namespace = namespace
 		a.run(plan, 16)
 	}
-	c := a.cluster()
-	c.archive, c.namespace = a.as(teamAdmin), ""
+	kubeconfig := kubeconfigFor(t, a.server.Aggregated(authenticator.RequestFunc(asClusterAdmin)))
+	list := func(args ...string) string {
+		var out bytes.Buffer
+		if code := Main("test", append([]string{"vignette", "runs", "list", "--kubeconfig", kubeconfig}, args...), strings.NewReader(""), &out, &out); code != 0 {
+			t.Errorf("%q: exit code %d", args, code)
+		}
+		return out.String()
+	}
+	all := list("-n", "team-nor", "-A")
+	if !strings.HasPrefix(all, "NAMESPACE       NAME ") || !strings.Contains(all, "\nteam-nor        quickstart ") || !strings.Contains(all, "\ndeleted-since   quickstart ") {
+		t.Errorf("%s\nwant the runs of both namespaces", all)
+	}
+	if got := list("-n", "team-nor"); !strings.Contains(got, "run-of-team-nor") || strings.Contains(got, "deleted-since") {
+		t.Errorf("%s\nwant the runs of team-nor alone", got)
+	}
+	if got := list("other", "-A"); got != "The archive has no such runs in any namespace\n" {
+		t.Errorf("of an unknown name: %q", got)
+	}
+}
+
+func TestWhoMayNotReadAllNamespacesIsToldToNameOne(t *testing.T) {
+	kubeconfig := kubeconfigFor(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"kind": "Status", "message": "anna cannot get archives/proxy at the cluster scope"}`)
+	}))
 	var out bytes.Buffer
-	if err := c.listRuns(t.Context(), "", "table", &out); err != nil {
-		t.Fatal(err)
-	}
-	if lines := strings.Split(out.String(), "\n"); len(lines) != 3 || !strings.HasPrefix(lines[0], "NAMESPACE   NAME ") || !strings.HasPrefix(lines[1], "team-nor    quickstart ") {
-		t.Errorf("%s\nwant the run of team-nor with its namespace, not that of team-pol", out.String())
-	}
-	out.Reset()
-	if err := c.listRuns(t.Context(), "other", "table", &out); err != nil || out.String() != "The archive has no such runs in the namespaces that you may read\n" {
-		t.Errorf("of an unknown name: %q, %v", out.String(), err)
+	code := Main("test", []string{"vignette", "runs", "list", "-A", "--kubeconfig", kubeconfig}, strings.NewReader(""), &out, &out)
+	want := "anna cannot get archives/proxy at the cluster scope: --all-namespaces needs the role vignette-viewer in all namespaces; -n lists the runs of one"
+	if code != exitFailure || !strings.Contains(out.String(), want) {
+		t.Errorf("exit code %d, %s\nwant %s", code, out.String(), want)
 	}
 }
 
