@@ -159,6 +159,24 @@ func TestWatchFailsIfTheExperimentDoes(t *testing.T) {
 	}
 }
 
+func TestLogsArePromisedOnlyOfAnExperimentThatRan(t *testing.T) {
+	const kept, never = "Its logs are kept: vignette results -n team-nor first --download", "It never ran, so that it has neither logs nor results"
+	for want, started := range map[string]*metav1.Time{kept: new(metav1.NewTime(noon)), never: nil} {
+		other, e := kept, finished()
+		if want == kept {
+			other = never
+		}
+		e.Namespace, e.Status.Phase, e.Status.Message, e.Status.StartTime = "team-nor", v1alpha1.PhaseFailed, "stopped", started
+		if out, err := watched(t.Context(), t, e); err != exit(exitFailure) || !strings.Contains(out, want) || strings.Contains(out, other) {
+			t.Errorf("run --watch: error %v, output:\n%s\nwant %s", err, out, want)
+		}
+		w := (&cluster{}).watchedExperiment(e)
+		if _, words, err := w.end(); err != exit(exitFailure) || !strings.Contains(words, want) || strings.Contains(words, other) {
+			t.Errorf("status --watch: error %v, %s\nwant %s", err, words, want)
+		}
+	}
+}
+
 func TestInterruptDetachesAndTheExperimentGoesOn(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

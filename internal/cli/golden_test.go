@@ -112,6 +112,7 @@ func running() *v1alpha1.Experiment {
 	e.CreationTimestamp = metav1.NewTime(noon.Add(-20 * time.Second))
 	e.Spec.Duration = "75s"
 	e.Status.Phase, e.Status.Step, e.Status.Progress, e.Status.T0 = v1alpha1.PhaseRunning, "stop", "42%", &t0
+	e.Status.StartTime = new(metav1.NewTime(noon.Add(-10 * time.Second)))
 	e.Status.Nodes.Ready, e.Status.Nodes.Total, e.Status.Nodes.Summary = 2, 2, "2/2"
 	e.Status.Workflow = "quickstart"
 	e.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: "True", Reason: "Accepted", Message: "every reference is good"}}

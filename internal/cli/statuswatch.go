@@ -152,12 +152,11 @@ func (w *watchedExperiment) plainLine(now time.Time) (line, stage string) {
 
 func (w *watchedExperiment) end() (done bool, words string, err error) {
 	e := w.view.experiment
-	where := fmt.Sprintf("-n %s %s", e.Namespace, e.Name)
 	switch e.Status.Phase {
 	case v1alpha1.PhaseSucceeded:
-		return true, fmt.Sprintf("%s Succeeded%s\nAll results: vignette results %s\n", e.Name, headline(e.Status.Results), where), nil
+		return true, fmt.Sprintf("%s Succeeded%s\nAll results: vignette results -n %s %s\n", e.Name, headline(e.Status.Results), e.Namespace, e.Name), nil
 	case v1alpha1.PhaseFailed:
-		return true, fmt.Sprintf("%s Failed: %s\nIts logs are kept: vignette results %s --download\n", e.Name, e.Status.Message, where), exit(exitFailure)
+		return true, failureText(e) + "\n", exit(exitFailure)
 	}
 	return false, "", nil
 }

@@ -115,15 +115,22 @@ func outcomeOf(e *v1alpha1.Experiment) *outcome {
 
 func (o outcome) report(view *view, e *v1alpha1.Experiment) error {
 	view.close()
-	where := fmt.Sprintf("-n %s %s", e.Namespace, e.Name)
 	if o == outcome(v1alpha1.PhaseFailed) {
-		view.print(fmt.Sprintf("%s Failed: %s", e.Name, e.Status.Message))
-		view.print(fmt.Sprintf("Its logs are kept: vignette results %s --download; events: kubectl -n %s describe experiment %s", where, e.Namespace, e.Name))
+		view.print(fmt.Sprintf("%s; events: kubectl -n %s describe experiment %s", failureText(e), e.Namespace, e.Name))
 		return exit(exitFailure)
 	}
 	view.print(fmt.Sprintf("%s Succeeded%s", e.Name, headline(e.Status.Results)))
-	view.print("All results: vignette results " + where)
+	view.print(fmt.Sprintf("All results: vignette results -n %s %s", e.Namespace, e.Name))
 	return nil
+}
+
+// failureText says why an experiment failed, and where its logs are. The archive knows only what was admitted.
+func failureText(e *v1alpha1.Experiment) string {
+	text := fmt.Sprintf("%s Failed: %s\n", e.Name, e.Status.Message)
+	if e.Status.StartTime == nil {
+		return text + "It never ran, so that it has neither logs nor results"
+	}
+	return text + fmt.Sprintf("Its logs are kept: vignette results -n %s %s --download", e.Namespace, e.Name)
 }
 
 func headline(r *v1alpha1.ResultsSummary) string {

@@ -150,7 +150,7 @@ func TestAStopEndsAQueuedExperimentWhateverItWaitsFor(t *testing.T) {
 	w.must(w.api.Delete(t.Context(), ethernet()))
 	w.settle()
 	w.stop()
-	w.wantFailed(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+	w.wantFailed(scope.ReasonStoppedBeforeStart, "stopped before it started, by spec.stop: nothing was measured")
 }
 
 func TestAStopOfAnExperimentThatIsQueuedAgainEndsItsRunInTheArchive(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAStopOfAnExperimentThatIsQueuedAgainEndsItsRunInTheArchive(t *testing.T
 	e.Status.Phase = v1alpha1.PhaseQueued // as after a quota's refusal
 	w.must(w.api.Status().Update(t.Context(), e))
 	w.stop()
-	w.wantFailed(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+	w.wantFailed(scope.ReasonStoppedBeforeStart, "stopped before it started, by spec.stop: nothing was measured")
 	if plan := w.server.states[string(e.UID)].Plan; plan.Phase != v1alpha1.PhaseFailed || plan.Message != w.experiment().Status.Message {
 		t.Errorf("its run is %s in the archive: %q", plan.Phase, plan.Message)
 	}

@@ -72,7 +72,7 @@ func (a *Admitter) Accept(ctx context.Context, s *scope.Scope) (bool, error) {
 		}
 	case v1alpha1.PhaseQueued:
 		if s.Experiment.Spec.Stop { // a stop does not wait for references
-			s.Fail(scope.ReasonStoppedBeforeStart, "spec.stop was set before the experiment started: nothing was measured")
+			s.FailIfStopped()
 			return s.JustFailed, nil // the server may have a record of an earlier start, which is closed next
 		}
 	case v1alpha1.PhaseProvisioning:

@@ -44,10 +44,10 @@ func (s *Scope) FailUnrecoverably(reason, format string, args ...any) {
 	s.Fail(reason, format, args...)
 }
 
-// FailIfStopped fails an experiment that is stopped before T0.
+// FailIfStopped fails an experiment that is stopped before T0. Users and campaigns stop it.
 func (s *Scope) FailIfStopped() {
 	if s.Experiment.Spec.Stop && s.Experiment.Status.T0 == nil {
-		s.Fail(ReasonStoppedBeforeStart, "spec.stop was set before T0: nothing was measured")
+		s.Fail(ReasonStoppedBeforeStart, "stopped before it started, by spec.stop: nothing was measured")
 	}
 }
 

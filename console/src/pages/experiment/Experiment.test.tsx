@@ -22,6 +22,16 @@ test("an experiment that waits, and whose connection was lost, is said not to be
   expect(screen.getByText(/^Waits in the queue/)).toBeTruthy();
 });
 
+test("the archive is not asked for an experiment that was stopped while it waited", async () => {
+  held.object = { metadata: { name: "amber", namespace: "team", uid: "u" }, spec: { networks: [], apps: [], nodes: [] }, status: { phase: "Failed", message: "stopped before it started, by spec.stop: nothing was measured" } };
+  const asked = answer({});
+  openPage("/ns/$namespace/experiments/$name", Experiment, "/ns/team/experiments/amber");
+  expect(await screen.findByText(/^stopped before it started/)).toBeTruthy();
+  await screen.findByRole("tab", { name: "Overview" });
+  expect(asked.filter((url) => url.includes("/runs/"))).toEqual([]);
+  expect(screen.queryByText("Live figures could not be read")).toBeNull();
+});
+
 test("the page of a deleted experiment leads to its archived runs, and to all experiments", async () => {
   held.absent = true;
   answer({ "/runs": [{ namespace: "team", name: "amber", uid: "u", phase: "Succeeded", t0: "2026-11-27T07:24:18Z", bytes: 3 * 2 ** 20 }, { namespace: "team", name: "blue", uid: "b", phase: "Succeeded" }] });

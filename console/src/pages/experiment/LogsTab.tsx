@@ -11,7 +11,7 @@ import { LineList } from "./LineList";
 import { matching } from "./lines";
 import { logsOf, type LogFile } from "./logs";
 import { useManifest } from "./run";
-import { isOver, isWaiting } from "./state";
+import { isOver, isWaiting, neverRan } from "./state";
 import type { TabProps } from "./tab";
 
 /** LogsTab shows a log of an app on a node, as it grows. */
@@ -21,6 +21,7 @@ export default function LogsTab({ experiment: e }: TabProps) {
   const navigate = useNavigate();
   const logs = useMemo(() => logsOf(manifest.data?.files ?? []), [manifest.data]);
   if (isWaiting(e)) return <Text>Logs begin when the nodes are up.</Text>;
+  if (neverRan(e)) return <Text>The experiment never ran: there are no logs.</Text>;
   const nodes = [...new Set(logs.map((log) => log.node))];
   const node = typeof search.node === "string" && nodes.includes(search.node) ? search.node : nodes[0];
   const ofNode = logs.filter((log) => log.node === node);

@@ -11,7 +11,7 @@ import { RunMap, type RunSelection } from "../../components/map/RunMap";
 import { useAccess } from "../../kubernetes/hooks";
 import type { Experiment } from "../../types";
 import { beginning, changesOf, placed, placeOf } from "./liveDraft";
-import { isOver, isWaiting } from "./state";
+import { isOver, isWaiting, neverRan } from "./state";
 
 /** MapTab shows the nodes of an experiment on a map, and changes its networks by hand. */
 export function MapTab({ experiment }: { experiment: Experiment }) {
@@ -24,6 +24,7 @@ export function MapTab({ experiment }: { experiment: Experiment }) {
   const draft = live ? begun : undefined;
   const allowed = useAccess({ verb: "create", group: "vignette.dev", resource: "livechanges", namespace });
   if (isWaiting(experiment)) return <Text>The map begins when the nodes are up.</Text>;
+  if (neverRan(experiment)) return <Text>The experiment never ran: there is no map.</Text>;
   const place = draft && placeOf(draft);
   const onPlace = draft?.kind === "jammer" && !draft.ends ? (at: Place) => { setDraft(placed(draft, at)); } : undefined;
   const changing = (selection: RunSelection) => (

@@ -5,7 +5,7 @@ import { filesQuery } from "../../archive/runs";
 import type { RunState } from "../../archive/types";
 import type { Experiment } from "../../types";
 import { Refusal } from "../../kubernetes/client";
-import { isOver, isWaiting } from "./state";
+import { isOver, isWaiting, neverRan } from "./state";
 
 // The answer has the whole plan, so that large experiments are asked for less often.
 const largeNodes = 100;
@@ -36,7 +36,7 @@ export function useRunState(e: Experiment | undefined) {
   return useQuery<RunState>({
     queryKey: keyOf(e, "live"),
     queryFn: ({ signal }) => fromArchive<RunState>(namespace, `/runs/${encodeURIComponent(uid)}?live=true`, signal),
-    enabled: e !== undefined && uid !== "" && !isWaiting(e),
+    enabled: e !== undefined && uid !== "" && !isWaiting(e) && !neverRan(e),
     placeholderData: ofSameRun(uid),
     refetchInterval: ({ state }) => pauseOf(e, state.data, state.error),
     // The results server knows a run a moment after it was admitted.
@@ -50,7 +50,7 @@ export function useManifest(e: Experiment) {
   const uid = e.metadata.uid ?? "";
   return useQuery({
     ...filesQuery(e.metadata.namespace ?? "", uid, isOver(e)),
-    enabled: uid !== "" && !isWaiting(e),
+    enabled: uid !== "" && !isWaiting(e) && !neverRan(e),
     placeholderData: ofSameRun(uid),
     refetchInterval: ({ state }) => (isOver(e) ? false : askAgainAfter(state.error, 10_000)),
   });

@@ -20,6 +20,11 @@ export function isWaiting(e: Experiment): boolean {
   return !e.status?.phase || e.status.phase === "Queued";
 }
 
+/** neverRan reports whether an experiment ended before it had room: the archive does not know it. */
+export function neverRan(e: Experiment): boolean {
+  return e.status?.phase === "Failed" && !e.status.startTime;
+}
+
 /** isUp reports whether nodes can be entered, captured and changed. */
 export function isUp(e: Experiment): boolean {
   return e.status?.phase === "Running";
