@@ -350,7 +350,7 @@ type PublisherResult struct {
 // NetworkResult is the data volume of one network.
 type NetworkResult struct {
 	Name string `json:"name"`
-	// BytesPerSecond of L2 bytes sent, once per transmission, from the first start to the end of the drain.
+	// BytesPerSecond of L2 bytes handed to radios, each frame once, from the first start to the end of the drain.
 	BytesPerSecond        *float64           `json:"bytesPerSecond,omitempty"`
 	ByLayer               map[string]float64 `json:"byLayer,omitempty"`
 	RoutingBytesPerSecond *float64           `json:"routingBytesPerSecond,omitempty"`

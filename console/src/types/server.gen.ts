@@ -1334,7 +1334,7 @@ export interface components {
         /** @description NetworkResult is the data volume of one network. */
         NetworkResult: {
             name: string;
-            /** @description bytesPerSecond of L2 bytes sent, once per transmission, from the first start to the end of the drain. */
+            /** @description bytesPerSecond of L2 bytes handed to radios, each frame once, from the first start to the end of the drain. */
             bytesPerSecond?: number;
             byLayer?: {
                 [key: string]: number;
