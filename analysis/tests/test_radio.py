@@ -24,6 +24,13 @@ def test_bytes_of_routing_are_averaged_over_the_measurement(pair):
     assert "networks: byLayer, tcp of wan" in {note["what"] for note in results["notes"]}
 
 
+def test_with_static_routes_nobody_sends_bytes_of_routing(pair):
+    pair.plan["spec"] = {"networks": [{"name": "wan", "routing": {"protocol": "static"}}]}
+    results = analyse(pair.write()).results
+    assert results["networks"][0]["routingBytesPerSecond"] == 0
+    assert "networks: byLayer, tcp of wan" in {note["what"] for note in results["notes"]}
+
+
 def test_a_radiod_that_began_to_count_anew_loses_no_bytes_of_routing(pair):
     for second, sent in ((-1.0, 0), (0.0, 0), (10.0, 1000), (12.0, None), (20.0, 500), (60.0, 500)):
         pair.sample("prt", second, 10000, **({} if sent is None else {"routingBytesSent": sent}))

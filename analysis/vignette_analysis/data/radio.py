@@ -17,9 +17,10 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
     samples = log.samples
     radiolog.name_outages(run, log.outages, gaps)
     radiolog.name_captures(run, log.captures, gaps)
-    networks = {n["name"]: 0.0 for n in run.plan.get("spec", {}).get("networks") or []}
+    specs = {n["name"]: n for n in run.plan.get("spec", {}).get("networks") or []}
+    networks = dict.fromkeys(specs, 0.0)
     measured: set[str] = set()
-    routing: dict[str, float] = {}
+    routing = {name: 0.0 for name, network in specs.items() if (network.get("routing") or {}).get("protocol") == "static"}
     frames: dict[str, Counter[str]] = {}
     window = run.window
     ordered = radiolog.in_order(samples, *radiolog.RADIO)
@@ -40,7 +41,7 @@ def examine(run: Run, log: RadioLog, gaps: Gaps) -> tuple[list[dict], bool]:
     figures = [
         {"name": n}
         | ({"bytesPerSecond": total / seconds} if n in measured else {})
-        | ({"routingBytesPerSecond": routing[n] / seconds} if n in routing else {})
+        | ({"routingBytesPerSecond": routing[n] / seconds} if n in routing and n in measured else {})
         | ({"frames": _rounded(frames[n])} if n in frames else {})
         for n, total in networks.items()
     ]
