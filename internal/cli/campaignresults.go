@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vignette.dev/vignette/internal/confidence"
+	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/safetext"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
@@ -117,6 +118,8 @@ type point struct {
 	meanResponse         estimate
 	failed, skipped      int
 	gaps, warnings, late int
+	// offBy says of each late run by how much its figures are off at most.
+	offBy []string
 }
 
 // estimate of a figure by the mean of repeats. A half width of NaN is unknown.
@@ -166,6 +169,7 @@ func (p *point) sum() {
 		}
 		if f := run.figures; f != nil && f.keptUp != nil && !*f.keptUp {
 			p.late++
+			p.offBy = append(p.offBy, f.offBy)
 		}
 	}
 	p.choose()
@@ -381,7 +385,9 @@ func (r *round) title() string {
 func (r *round) footnotes(means bool) string {
 	var failed, late, earlier, repeated int
 	unknown := false
+	var offBy []string
 	for _, p := range r.points() {
+		offBy = append(offBy, p.offBy...)
 		failed, late, earlier = failed+p.failed, late+p.late, earlier+p.earlierSpec
 		repeated = max(repeated, len(p.measured))
 		unknown = unknown || len(p.measured) > 1 && p.measured[0].specDigest == ""
@@ -404,7 +410,11 @@ func (r *round) footnotes(means bool) string {
 		text += fmt.Sprintf("Repeats without a digest of their spec in the record may have different specs: vignette campaign report -n %s %s\n", r.namespace, r.campaign)
 	}
 	if late > 0 {
-		text += fmt.Sprintf("In %s the emulation did NOT keep up: losses and delays may be those of an overloaded machine\n", countRuns(late))
+		off := "losses and delays may be those of an overloaded machine"
+		if worst := runapi.WorstBounds(offBy); worst != "" {
+			off = "figures are off by at most " + worst
+		}
+		text += fmt.Sprintf("In %s the emulation did NOT keep up: %s\n", countRuns(late), off)
 	}
 	if text == "\n" {
 		return ""

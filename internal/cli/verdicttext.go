@@ -19,11 +19,13 @@ func verdictText(r *runapi.Results) string {
 	if v == nil {
 		return "Emulation kept up: unknown\n"
 	}
-	text := "Emulation kept up: yes"
+	text, separator := "Emulation kept up: yes", "; "
 	if !v.KeptUp {
 		text = "Emulation kept up: NO, " + cmp.Or(strings.Join(v.Exceeded, "; "), "so losses and delays may be those of an overloaded machine")
-	} else if off := r.HeadlineBounds(); off != (runapi.HeadlineBounds{}) {
-		text += "; figures are off by at most " + off.String()
+		separator = "\n  "
+	}
+	if off := r.HeadlineBounds().String(); off != "" {
+		text += separator + "figures are off by at most " + off
 	}
 	text += "\n"
 	for _, n := range v.Networks {

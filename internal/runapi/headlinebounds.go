@@ -66,6 +66,29 @@ func (o HeadlineBounds) String() string {
 	return strings.Join(said, ", ")
 }
 
+// WorstBounds of several runs, figure by figure, from what String says of each; empty if it says nothing of one.
+func WorstBounds(runs []string) string {
+	var figures []string
+	worst := map[string]float64{}
+	for _, run := range runs {
+		for said := range strings.SplitSeq(run, ", ") {
+			number, figure, _ := strings.Cut(said, " ")
+			off, err := strconv.ParseFloat(number, 64)
+			if err != nil {
+				return ""
+			}
+			if _, known := worst[figure]; !known {
+				figures = append(figures, figure)
+			}
+			worst[figure] = max(worst[figure], off)
+		}
+	}
+	for i, figure := range figures {
+		figures[i] = twoDigits(worst[figure]) + " " + figure
+	}
+	return strings.Join(figures, ", ")
+}
+
 // twoDigits has two significant digits, or more before the decimal point.
 func twoDigits(v float64) string {
 	if v >= 100 {

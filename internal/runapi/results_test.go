@@ -42,3 +42,20 @@ func generic(t *testing.T, text []byte) map[string]any {
 	}
 	return value
 }
+
+func TestTheBoundsOfRunsAreTheWorstOfEachFigure(t *testing.T) {
+	for _, c := range []struct {
+		runs []string
+		want string
+	}{
+		{[]string{"0.3 ms of the median, 12 ms of p95, 0.02 points of delivered", "4.2 ms of the median, 1.5 ms of p95, 0.4 points of delivered"},
+			"4.2 ms of the median, 12 ms of p95, 0.4 points of delivered"},
+		{[]string{"0.02 points of delivered", "7760 ms of the median, 0 points of delivered"}, "0.02 points of delivered, 7760 ms of the median"},
+		{[]string{"0.3 ms of the median", ""}, ""},
+		{nil, ""},
+	} {
+		if got := WorstBounds(c.runs); got != c.want {
+			t.Errorf("of %q: %q, want %q", c.runs, got, c.want)
+		}
+	}
+}
