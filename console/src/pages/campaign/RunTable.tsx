@@ -121,7 +121,7 @@ function runColumns(namespace: string, axes: readonly Axis[], measure: Measure):
     { id: "repeat", head: "Repeat", numeric: true, value: ({ repeat }) => repeat },
     ...measureColumns<Run>(measure, (run) => [run]),
     { id: "kept", head: "Kept up", value: ({ measured }) => yesOrNo(measured?.keptUp) },
-    { id: "offBy", head: "Off by at most", value: ({ measured }) => offByMilliseconds(measured?.offBy), show: ({ measured }) => measured?.offBy ?? "–" },
+    { id: "offBy", head: "Off by at most", numeric: true, value: ({ measured }) => offByMilliseconds(measured?.offBy), show: ({ measured }) => measured?.offBy ?? "–" },
     { id: "warningCount", head: "Warnings", numeric: true, value: ({ measured }) => measured?.warnings },
     { id: "gapCount", head: "Gaps", numeric: true, value: ({ measured }) => measured?.gaps },
     { id: "took", head: "Took", numeric: true, value: ({ tookSeconds }) => tookSeconds, show: ({ tookSeconds }) => (tookSeconds === undefined ? "–" : span(tookSeconds)) },
