@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
-	"sync/atomic"
+	"sync"
 	"testing"
 )
 
@@ -13,25 +13,49 @@ import (
 // trying to reach one of those before its server listens can meet itself there.
 const first, last = 20000, 32000
 
-// Ports are counted from a random one on: none is given twice, and programs that run at once rarely give the same.
+// blockSize is how many ports a program takes at once.
+const blockSize = 100
+
+// Ports are given one after the other: next is the next one of the program's last block, before end.
 var (
-	begin = rand.IntN(last - first)
-	given atomic.Int64
+	mu        sync.Mutex
+	next, end int
+	blocks    []net.Listener // at the first port of each block; they stay open
 )
 
 // Free is a port of 127.0.0.1 on which nobody listens, below those of outgoing connections. The next one is given to nobody else:
 // some servers have two.
 func Free(t testing.TB) int {
 	t.Helper()
-	for range 100 {
-		port := first + (begin+int(given.Add(2)))%(last-first)
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err != nil {
-			continue
+	mu.Lock()
+	defer mu.Unlock()
+	for range 1000 {
+		if next >= end && !takeBlock() {
+			break
 		}
-		_ = l.Close()
-		return port
+		port := next
+		next += 2
+		if l, err := listen(port); err == nil {
+			_ = l.Close()
+			return port
+		}
 	}
 	t.Fatalf("no free port from %d to %d", first, last)
 	return 0
+}
+
+// takeBlock takes ports that no other test program gives: this one listens on the block's first port until it ends.
+func takeBlock() bool {
+	for _, block := range rand.Perm((last - first) / blockSize) {
+		begin := first + block*blockSize
+		if l, err := listen(begin); err == nil {
+			next, end, blocks = begin+2, begin+blockSize, append(blocks, l)
+			return true
+		}
+	}
+	return false
+}
+
+func listen(port int) (net.Listener, error) {
+	return net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 }

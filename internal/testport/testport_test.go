@@ -1,6 +1,9 @@
 package testport
 
-import "testing"
+import (
+	"runtime"
+	"testing"
+)
 
 func TestNoPortIsGivenTwiceNorTheNextOne(t *testing.T) {
 	given := map[int]bool{}
@@ -10,5 +13,14 @@ func TestNoPortIsGivenTwiceNorTheNextOne(t *testing.T) {
 			t.Fatalf("port %d is given after %d others", port, len(given))
 		}
 		given[port] = true
+	}
+}
+
+func TestAnotherProgramGetsNoBlockOfThisOne(t *testing.T) {
+	Free(t)
+	runtime.GC()
+	if l, err := listen(end - blockSize); err == nil {
+		_ = l.Close()
+		t.Error("nobody listens on the first port of the block: another program would take it")
 	}
 }
