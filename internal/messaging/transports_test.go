@@ -41,7 +41,7 @@ func TestEveryTransportCarriesEveryEncodingThatItCanWithReceipts(t *testing.T) {
 
 func TestAClientCallsAServerOfTheUsersOwnAtItsPathAndServesNobody(t *testing.T) {
 	asked := make(chan string, 9)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		asked <- fmt.Sprint(r.Method, " ", r.RequestURI, " ", r.Header.Get("Content-Type"), " ", strings.Contains(string(body), "a/chat_1"))
 	}))
