@@ -220,7 +220,7 @@ func TestASettingThatCannotBeIsRefusedWithWhatWouldBe(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v\n%s%s\nwant %s", setting, err, notes, out, want)
 		}
-		if err != nil && strings.Contains(setting, "fast") && (!strings.Contains(notes, "networks[0].link.rate: must be a rate") || !strings.Contains(notes, "--set networks[wan].link.rate=fast")) {
+		if err != nil && strings.Contains(setting, "fast") && (!strings.Contains(notes, "networks[0].link.rate: \"fast\" must be a rate") || !strings.Contains(notes, "--set networks[wan].link.rate=fast")) {
 			t.Errorf("%s: notes %q; want the path and the value", setting, notes)
 		}
 		var list v1alpha1.ExperimentList
