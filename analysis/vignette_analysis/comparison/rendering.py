@@ -220,7 +220,7 @@ def _reference_table(figures: list[dict], marks: set[str]) -> Table:
 
 
 def _reference_cells(entry: dict, marks: set[str], several: bool) -> list[str]:
-    form = next((form for end, form in (("Seconds", _seconds_form(entry["measured"])), ("Percent", ".2f")) if entry["metric"].endswith(end)), ".1f")
+    form = next((form for end, form in (("Seconds", ".4f"), ("Percent", ".2f")) if entry["metric"].endswith(end)), ".1f")
     cells = [marked(entry["label"], marks), entry["group"] or NOTHING, entry["metric"], f"{entry['value']:.10g}"]
     is_share = entry["metric"].endswith("Percent")
     cells.append(_share(entry["measured"], entry["interval"]) if is_share else _estimate(entry["measured"], entry["interval"], form))
@@ -304,7 +304,7 @@ def _requests(entry: dict | None) -> list[str]:
     response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
     cells = [str(entry["triggered"]), _share(entry["receiptPercent"], confidence["receiptPercent"]), summary.failed(entry)]
     cells += [str(entry["outstanding"]), _number(entry["retransmissions"], "d")]
-    return cells + [_seconds(response.get(q), confidence.get("meanSeconds") if q == "mean" else None) for q in _RESPONSES]
+    return cells + [_estimate(response.get(q), confidence.get("meanSeconds") if q == "mean" else None, ".4f") for q in _RESPONSES]
 
 
 def _differences_table(title: str, group: dict, marks: set[str]) -> Table:
@@ -325,7 +325,7 @@ def _figures(row: dict) -> list[str]:
     cells = [str(_count(counts, c)) if counts else NOTHING for c in COUNTS]
     cells.append(_share(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent")))
     for q in QUANTILES:
-        cells.append(_seconds(delay.get(q), confidence.get(f"{q}Seconds")))
+        cells.append(_estimate(delay.get(q), confidence.get(f"{q}Seconds"), ".4f"))
     return cells
 
 
@@ -335,15 +335,6 @@ def _count(counts: dict, name: str) -> int:
 
 def _estimate(value: float | None, interval: dict | None, form: str) -> str:
     return _limited(value, interval, lambda number: f"{number:{form}}")
-
-
-def _seconds(value: float | None, interval: dict | None) -> str:
-    return _estimate(value, interval, _seconds_form(value))
-
-
-def _seconds_form(value: float | None) -> str:
-    """Four decimals, or five below 10 ms, which four would leave two digits of."""
-    return ".5f" if 0 < abs(value or 0.0) < 0.010 else ".4f"
 
 
 def _share(percent: float | None, interval: dict | None) -> str:
