@@ -96,8 +96,8 @@ test("a shell opens on a node, its logs are followed, and a capture shows packet
 test("live figures come, and a radio is silenced on the map", async ({ page }) => {
   await open(page, `/ns/${own}/experiments/${first}`);
   await choosePart(page, "Live");
-  await expect(page.getByText(/[1-9]\d* messages sent, [1-9]\d* received/)).toBeVisible({ timeout: 60_000 });
-  await expect(page.getByRole("table").getByRole("row", { name: /^prt [1-9]\d* of [1-9]/ })).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByText(/[1-9][\d\s]* messages sent, [1-9][\d\s]* received/)).toBeVisible({ timeout: 60_000 });
+  await expect(page.getByRole("table").getByRole("row", { name: /^prt [1-9][\d\s]* of [1-9]/ })).toBeVisible({ timeout: 60_000 });
 
   await choosePart(page, "Map");
   await page.getByRole("group", { name: "Nodes of network wan" }).getByRole("button", { name: "nor" }).click();
