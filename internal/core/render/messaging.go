@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -65,8 +64,13 @@ func membersOf(t *topology.Topology, from topology.Node, app string) (members []
 	return members
 }
 
-// servingApp is the app whose nodes get an app's requests: a server of the user's own, or the app itself.
-func servingApp(app v1alpha1.App) string { return cmp.Or(app.Messaging.Server, app.Name) }
+// servingApp is the app whose nodes get an app's messages: the server of the user's own that it calls, or the app itself.
+func servingApp(app v1alpha1.App) string {
+	if app.Messaging != nil && app.Messaging.Server != "" {
+		return app.Messaging.Server
+	}
+	return app.Name
+}
 
 // multicastGroups are those of an app: one for each group of its nodes, and one for all.
 func multicastGroups(spec *v1alpha1.ExperimentSpec, app string, members []apps.Member) (groups []apps.MulticastGroup) {

@@ -415,10 +415,7 @@ func (s *scripts) checkMessages(app v1alpha1.App, path *field.Path) (errs field.
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("configMap"), reference.Key, err.Error())}
 	}
-	hosts, contents, serving := s.in.Topology.NodesRunning(app.Name), newScriptedContents(app), app.Name
-	if app.Messaging != nil {
-		serving = servingApp(app)
-	}
+	hosts, contents, serving := s.in.Topology.NodesRunning(app.Name), newScriptedContents(app), servingApp(app)
 	servers := s.in.Topology.NodesRunning(serving)
 	for _, m := range messages {
 		err := checkMessage(app.Name, serving, hosts, servers, m)

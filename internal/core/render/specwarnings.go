@@ -15,7 +15,6 @@ import (
 	kinds "vignette.dev/vignette/internal/traffic/payload"
 	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
-	"vignette.dev/vignette/operators/apps"
 	"vignette.dev/vignette/operators/apps/messaging"
 )
 
@@ -139,10 +138,7 @@ func madeUpPositions(t *topology.Topology, spec *v1alpha1.ExperimentSpec, scenar
 		if payload == "" || app.Publisher != nil && app.Publisher.Platforms != "" {
 			continue
 		}
-		var members []apps.Member
-		if app.Messaging != nil {
-			members = membersOf(t, topology.Node{}, servingApp(app))
-		}
+		members := membersOf(t, topology.Node{}, servingApp(app))
 		nodes := slices.DeleteFunc(t.NodesRunning(app.Name), func(node topology.Node) bool {
 			serves := app.Messaging != nil && !pushes(app.Messaging.Push, member(node), members)
 			return serves || hasPosition(scenario, node)
