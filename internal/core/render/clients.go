@@ -45,6 +45,10 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 			errs = append(errs, field.Invalid(at, topic, fmt.Sprintf("on node %s it %v", site.Node, err)))
 		}
 	}
+	subscription := func(at *field.Path, protocol v1alpha1.Protocol, filter string) {
+		topic(at, protocol, filter)
+		errs = append(errs, checkShared(filter, at)...)
+	}
 	if p := site.App.Publisher; p != nil {
 		errs = checkTimes(p, path.Child("publisher"))
 	}
@@ -57,8 +61,7 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 		}
 		if s := site.App.Subscriber; s != nil {
 			for j, filter := range traffic.Subscriptions(site.App, site.Node, i) {
-				topic(path.Child("subscriber", "topics").Index(j), s.Protocol, filter)
-				errs = append(errs, checkShared(filter, path.Child("subscriber", "topics").Index(j))...)
+				subscription(path.Child("subscriber", "topics").Index(j), s.Protocol, filter)
 			}
 		}
 	}
@@ -75,8 +78,7 @@ func checkClient(site apps.Site, path *field.Path) (errs field.ErrorList) {
 				errs = append(errs, field.Invalid(at.Child("qos"), leg.QoS, fmt.Sprintf("is above what %s has: want %d at most", leg.Protocol, most)))
 			}
 			for j, filter := range leg.Topics {
-				topic(at.Child("topics").Index(j), leg.Protocol, leg.Prefix+filter)
-				errs = append(errs, checkShared(leg.Prefix+filter, at.Child("topics").Index(j))...)
+				subscription(at.Child("topics").Index(j), leg.Protocol, leg.Prefix+filter)
 			}
 		}
 	}
