@@ -11,20 +11,21 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// mostInSchedule of rates in bit/s, and of frequencies and bandwidths in Hz, as in EMANE's schedule files.
-const mostInSchedule = 1e12
-
 // Schedule generates the schedule of a tdma network by its structure, for NEM ids that send at one rate. Without powers they
 // send at their own.
 func Schedule(w *v1alpha1.TDMAModel, nems []int, rate v1alpha1.DataRate, powerDBm func(nem int) float64) (*tdma.Schedule, error) {
 	rate, frequency, bandwidth := cmp.Or(rate, v1alpha1.DefaultRate), cmp.Or(w.PHY.Frequency, v1alpha1.DefaultFrequency), cmp.Or(w.PHY.Bandwidth, v1alpha1.DefaultBandwidth)
 	for _, q := range []struct {
-		given string
-		value float64
-		unit  string
-	}{{"rate " + string(rate), rate.BitsPerSecond(), "bit"}, {"frequency " + string(frequency), frequency.Hertz(), "Hz"}, {"bandwidth " + string(bandwidth), bandwidth.Hertz(), "Hz"}} {
-		if q.value < 1 || q.value > mostInSchedule {
-			return nil, fmt.Errorf("%s: want 1%s to 1000G%s", q.given, q.unit, q.unit)
+		given       string
+		value, most float64
+		unit        string
+	}{
+		{"rate " + string(rate), rate.BitsPerSecond(), tdma.MaxRate, "bit"},
+		{"frequency " + string(frequency), frequency.Hertz(), tdma.MaxFrequency, "Hz"},
+		{"bandwidth " + string(bandwidth), bandwidth.Hertz(), tdma.MaxFrequency, "Hz"},
+	} {
+		if q.value < 1 || q.value > q.most {
+			return nil, fmt.Errorf("%s: want 1%s to %gG%[2]s", q.given, q.unit, q.most/1e9)
 		}
 	}
 	s := tdma.Structure{Frames: max(int(w.Structure.Frames), 1), Slots: len(nems), SlotDuration: cmp.Or(w.Structure.SlotDuration, "5ms").Std(),

@@ -92,10 +92,10 @@ func (g elementAttributes) list(name string, least, most int) (all []int, err er
 
 // defaults returns the defaults that the element gives, with classes up to the given one.
 func (g elementAttributes) defaults(mostClass int) (d defaults, err error) {
-	if d.frequency, err = g.scaled("frequency", maxFrequency); err != nil {
+	if d.frequency, err = g.scaled("frequency", MaxFrequency); err != nil {
 		return d, err
 	}
-	if d.rate, err = g.scaled("datarate", maxRate); err != nil {
+	if d.rate, err = g.scaled("datarate", MaxRate); err != nil {
 		return d, err
 	}
 	if d.power, err = g.decimal("power"); err != nil {

@@ -65,7 +65,7 @@ type Config struct {
 // CheckRates returns an error that names an impossible adaptive rate, or nil.
 func CheckRates(rates []Rate, structure Structure) error {
 	for i, rate := range rates {
-		if rate.BitsPerSecond == 0 || rate.BitsPerSecond > maxRate || structure.Capacity(rate.BitsPerSecond) < 1 {
+		if rate.BitsPerSecond == 0 || rate.BitsPerSecond > MaxRate || structure.Capacity(rate.BitsPerSecond) < 1 {
 			return fmt.Errorf("adaptive rate %d bit/s: a slot of %v less %v carries no byte at it",
 				rate.BitsPerSecond, structure.SlotDuration, structure.SlotOverhead)
 		}

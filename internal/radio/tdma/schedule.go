@@ -58,10 +58,10 @@ func (s Structure) Check() error {
 // maxSlotDuration keeps the capacity of a slot within 64 bits at any rate.
 const maxSlotDuration = time.Hour
 
-// maxRate and maxFrequency that a schedule may have.
+// MaxRate in bit/s, and MaxFrequency in Hz, also of a bandwidth, that a schedule may have.
 const (
-	maxRate      = 1e12
-	maxFrequency = 1e12
+	MaxRate      = 1e12
+	MaxFrequency = 1e12
 )
 
 // Capacity is the number of bytes of frames that a slot at a rate carries: (duration - overhead) · rate / 8.
@@ -249,11 +249,11 @@ func checkGenerate(structure Structure, nems []int, rate, frequency uint64) erro
 	if err := structure.Check(); err != nil {
 		return err
 	}
-	if rate == 0 || rate > maxRate {
-		return fmt.Errorf("rate %d: want 1 to %.0f bit/s", rate, float64(maxRate))
+	if rate == 0 || rate > MaxRate {
+		return fmt.Errorf("rate %d: want 1 to %.0f bit/s", rate, float64(MaxRate))
 	}
-	if frequency == 0 || frequency > maxFrequency {
-		return fmt.Errorf("frequency %d: want 1 to %.0f Hz", frequency, float64(maxFrequency))
+	if frequency == 0 || frequency > MaxFrequency {
+		return fmt.Errorf("frequency %d: want 1 to %.0f Hz", frequency, float64(MaxFrequency))
 	}
 	for _, nem := range nems {
 		if nem < 1 || nem > MaxNEM {

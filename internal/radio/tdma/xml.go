@@ -139,7 +139,7 @@ func (r *reader) readStructure(start xml.StartElement) error {
 			return err
 		}
 	}
-	bandwidth, err := a.scaled("bandwidth", maxFrequency)
+	bandwidth, err := a.scaled("bandwidth", MaxFrequency)
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (r *reader) readKind(start xml.StartElement, d *definition) (err error) {
 		if a, err = attributes(start, "frequency"); err != nil {
 			return err
 		}
-		d.own.frequency, err = a.scaled("frequency", maxFrequency)
+		d.own.frequency, err = a.scaled("frequency", MaxFrequency)
 	case "idle":
 		d.kind = Idle
 		_, err = attributes(start)
