@@ -154,7 +154,7 @@ func (w *watchedExperiment) end() (done bool, words string, err error) {
 	e := w.view.experiment
 	switch e.Status.Phase {
 	case v1alpha1.PhaseSucceeded:
-		return true, fmt.Sprintf("%s Succeeded%s\nAll results: vignette results -n %s %s\n", e.Name, headline(e.Status.Results), e.Namespace, e.Name), nil
+		return true, successText(e) + "\n", nil
 	case v1alpha1.PhaseFailed:
 		return true, failureText(e) + "\n", exit(exitFailure)
 	}

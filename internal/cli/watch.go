@@ -119,9 +119,13 @@ func (o outcome) report(view *view, e *v1alpha1.Experiment) error {
 		view.print(fmt.Sprintf("%s; events: kubectl -n %s describe experiment %s", failureText(e), e.Namespace, e.Name))
 		return exit(exitFailure)
 	}
-	view.print(fmt.Sprintf("%s Succeeded%s", e.Name, headline(e.Status.Results)))
-	view.print(fmt.Sprintf("All results: vignette results -n %s %s", e.Namespace, e.Name))
+	view.print(successText(e))
 	return nil
+}
+
+// successText is the headline of an experiment, and where its results are.
+func successText(e *v1alpha1.Experiment) string {
+	return fmt.Sprintf("%s Succeeded%s\nAll results: vignette results -n %s %s", e.Name, headline(e.Status.Results), e.Namespace, e.Name)
 }
 
 // failureText says why an experiment failed, and where its logs are. The archive knows only what was admitted.
