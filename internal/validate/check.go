@@ -207,9 +207,7 @@ func (d *document) perhaps(message string) string {
 
 // hasNode reports whether an experiment has a node, which may be one of an entry with count.
 func (d *document) hasNode(name string) bool {
-	entries, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes") // refused already where it is no list
-	return slices.ContainsFunc(entries, func(entry any) bool {
-		fields, _ := entry.(map[string]any)
+	return slices.ContainsFunc(d.entriesOf("nodes"), func(fields map[string]any) bool {
 		count, counted := fields["count"].(int64)
 		if !counted {
 			return fields["name"] == name
@@ -222,13 +220,22 @@ func (d *document) hasNode(name string) bool {
 
 // namesOf are the names of an experiment's entries of a list.
 func (d *document) namesOf(list string) (names []string) {
-	entries, _, _ := unstructured.NestedSlice(d.object, "spec", list) // refused already where it is no list
-	for _, entry := range entries {
-		if fields, ok := entry.(map[string]any); ok && fields["name"] != nil {
+	for _, fields := range d.entriesOf(list) {
+		if fields["name"] != nil {
 			names = append(names, fmt.Sprint(fields["name"]))
 		}
 	}
 	return names
+}
+
+// entriesOf a list of the spec are their fields, nil where one is no object. What is no list has none. Both are refused already.
+func (d *document) entriesOf(list string) (all []map[string]any) {
+	entries, _, _ := unstructured.NestedSlice(d.object, "spec", list)
+	for _, entry := range entries {
+		fields, _ := entry.(map[string]any)
+		all = append(all, fields)
+	}
+	return all
 }
 
 // wanted adds the field's value to an error that only names types: 65 for a duration should read 65s. To others it adds a way out.
@@ -358,9 +365,7 @@ var typeNames = map[string]bool{"object": true, "array": true, "string": true, "
 
 // unknownWaveforms warns of waveforms that neither the chart nor the files have; the cluster may have them.
 func (d *document) unknownWaveforms(known map[string]v1alpha1.WaveformSpec) (findings []Finding) {
-	networks, _, _ := unstructured.NestedSlice(d.object, "spec", "networks") // refused already where it is no list
-	for i, entry := range networks {
-		network, _ := entry.(map[string]any)
+	for i, network := range d.entriesOf("networks") {
 		name, _ := network["waveform"].(string)
 		if _, found := known[name]; name != "" && !found {
 			findings = append(findings, d.awaited(fmt.Sprintf("spec.networks[%d].waveform", i), Awaited{Kind: "Waveform", Name: name}, name+" is not in the library of the chart, nor among these objects"+meant(name, known)))
@@ -374,9 +379,7 @@ func (d *document) unknownObjects(known surroundings) (findings []Finding) {
 	if name, _, _ := unstructured.NestedString(d.object, "spec", "scenario", "ref"); name != "" && !there(known.scenarios, name) {
 		findings = append(findings, d.awaited("spec.scenario.ref", Awaited{"Scenario", d.namespace(), name}, "Scenario "+name+" is not among these objects"+meant(name, known.scenarios)))
 	}
-	nodes, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes")
-	for i, entry := range nodes {
-		node, _ := entry.(map[string]any)
+	for i, node := range d.entriesOf("nodes") {
 		if name, _, _ := unstructured.NestedString(node, "vm", "template"); name != "" && !known.templates[name] {
 			findings = append(findings, d.awaited(fmt.Sprintf("spec.nodes[%d].vm.template", i), Awaited{"NodeTemplate", d.namespace(), name}, "NodeTemplate "+name+" is not among these objects"))
 		}

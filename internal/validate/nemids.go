@@ -18,10 +18,8 @@ type idRange struct {
 
 // idRanges are those of all entries: without nem an id is the node's place among all nodes.
 func (d *document) idRanges() (all []idRange) {
-	entries, _, _ := unstructured.NestedSlice(d.object, "spec", "nodes") // refused already where it is no list
 	place := int64(1)
-	for _, entry := range entries {
-		fields, _ := entry.(map[string]any)
+	for _, fields := range d.entriesOf("nodes") {
 		count, counted := fields["count"].(int64)
 		if !counted {
 			count = 1
