@@ -177,8 +177,8 @@ def _by_network(receptions: list[Loss]) -> list[Loss]:
     """One entry for all receptions of a network, as there may be some in every second."""
     found: dict[str, Loss] = {}
     for one in receptions:
-        before = found.get(one.what, replace(one, frames=0))
-        found[one.what] = Loss(min(before.start, one.start), max(before.end, one.end), before.frames + one.frames, one.what, one.network)
+        before = found.get(one.network, replace(one, frames=0))
+        found[one.network] = Loss(min(before.start, one.start), max(before.end, one.end), before.frames + one.frames, one.what, one.network)
     return list(found.values())
 
 
