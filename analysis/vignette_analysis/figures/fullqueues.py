@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from ..data.run import Run
-from .intervals import AFTER_EFFECT, held_up, union
+from .intervals import AFTER_EFFECT, held_up, in_flight, union
 from .lateness import Lateness
 
 # Nanoseconds by which a receiver may log late.
@@ -27,9 +27,8 @@ def never_empty(sent: np.ndarray, delay: np.ndarray, late: np.ndarray) -> np.nda
     """
     if not len(sent):
         return np.zeros(len(late), bool)
-    ending = np.searchsorted(late[:, 1], sent, side="left")
-    there = np.minimum(ending, len(late) - 1)
-    start = np.where((ending < len(late)) & (late[there, 0] <= sent), late[there, 1], sent)
+    start, in_late = sent.copy(), in_flight(sent, 0, late)
+    start[in_late] = late[np.searchsorted(late[:, 1], sent[in_late], side="left"), 1]
     waited = delay - delay.min() - held_up(sent, delay, late)
     end = sent + waited - np.minimum(waited // 2, _LOGGED_LATE)
     some = end > start
@@ -62,12 +61,8 @@ class FullQueues:
         nodes = {name: i for i, name in enumerate(sorted({i.node for i in run.instances}))}
         self._node = np.array([nodes[i.node] for i in run.instances])
         self._names = list(nodes)
-        self._one_link = np.array([len(n) <= 1 for n in self._networks(run, self._names)])
-
-    @staticmethod
-    def _networks(run: Run, names: list[str]) -> list[dict]:
         addresses = {node["name"]: node.get("addresses") or {} for node in run.nodes}
-        return [addresses.get(name, {}) for name in names]
+        self._one_link = np.array([len(addresses.get(name, {})) <= 1 for name in self._names])
 
     def costs(self, publisher: np.ndarray, subscriber: np.ndarray, sent: np.ndarray, delay: np.ndarray, arrived: np.ndarray) -> dict:
         """How many deliveries lateness may have cost, by the numbers of the publisher's node and the subscriber; zeros are left out."""
@@ -100,9 +95,7 @@ class FullQueues:
         inside = np.searchsorted(sent, late[:, 1], side="right") - np.searchsorted(sent, late[:, 0], side="left")
         shortest, longest = (own["bytes"].min() or 1, own["bytes"].max() or 1) if "bytes" in own.columns else (1, 1)
         frames = inside * (longest / max(shortest, 1)) + self._other_frames(name, sent, late)
-        following = np.searchsorted(drops[:, 1], late[:, 0], side="left")
-        first = drops[np.minimum(following, len(drops) - 1), 0]
-        followed = (following < len(drops)) & (first <= late[:, 1] + AFTER_EFFECT * (late[:, 1] - late[:, 0]))
+        followed = in_flight(late[:, 0], (1 + AFTER_EFFECT) * (late[:, 1] - late[:, 0]), drops)
         return late, np.where(followed, frames, 0)
 
     def _other_frames(self, name: str, sent: np.ndarray, late: np.ndarray) -> np.ndarray:

@@ -49,8 +49,8 @@ def after_effect(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> 
     return late
 
 
-def in_flight(sent: np.ndarray, flight: int, intervals: np.ndarray) -> np.ndarray:
-    """For each message, whether it may have been in flight in one of these disjoint intervals."""
+def in_flight(sent: np.ndarray, flight: int | np.ndarray, intervals: np.ndarray) -> np.ndarray:
+    """For each message, whether it may have been in flight in one of these disjoint intervals: from `sent` on, for `flight` at most."""
     if not len(intervals):
         return np.zeros(len(sent), bool)
     following = np.searchsorted(intervals[:, 1], sent, side="left")
