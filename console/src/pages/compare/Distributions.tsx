@@ -2,13 +2,14 @@ import { Group, Select, Stack, Text, Title } from "@mantine/core";
 import { useCallback, useMemo } from "react";
 import type { Compared, ComparedGroup, ComparedRun, Comparison, Difference, ReferenceFigure } from "../../archive/comparison";
 import { useChoices } from "../../components/address";
-import { count, duration, percent, range, yesOrNo } from "../../components/figures";
+import { duration, percent, range, yesOrNo } from "../../components/figures";
 import { boxesOf } from "../../components/plots/boxes";
 import { BoxFigure } from "../../components/plots/BoxFigure";
 import { PlotFigure, type PlotLibrary } from "../../components/plots/PlotFigure";
 import type { Inks } from "../../components/plots/inks";
 import { RunLink } from "../../components/RunLink";
 import { VirtualTable, type Column } from "../../components/VirtualTable";
+import { delayColumns, deliveredColumn, offeredColumn } from "./deliveries";
 import { chosenEffects, differenceColumns, differenceRows, drawEffects, effectsOf, mostEffects, requestDifferenceColumns, type Times } from "./differences";
 import { hasRepeats, labelsOf, shownOf, type Shown } from "./labels";
 import { boxReferences, referenceText, referencesOf } from "./references";
@@ -163,15 +164,15 @@ const columns: Column<SideRow>[] = [
     show: ({ name, run }) => (run ? <RunLink size="sm" run={run}>{name}</RunLink> : name),
   },
   { id: "keptUp", head: "Kept up", value: keptUpText, show: (row) => <KeptUp row={row} /> },
-  { id: "offered", head: "Offered", numeric: true, value: ({ messages }) => messages.offered ?? messages.expected, show: ({ messages }) => count(messages.offered ?? messages.expected) },
-  { id: "delivered", head: "Delivered", numeric: true, value: ({ messages }) => messages.deliveredPercent, show: ({ messages }) => percent(messages.deliveredPercent) },
+  offeredColumn,
+  deliveredColumn,
   { id: "deliveredRange", head: "95 % interval of delivered", numeric: true, value: ({ confidence }) => range(confidence?.deliveredPercent, percent) },
-  { id: "median", head: "Median delay", numeric: true, value: ({ delaySeconds }) => delaySeconds?.median, show: ({ delaySeconds }) => duration(delaySeconds?.median) },
+  delayColumns.median,
   { id: "medianRange", head: "95 % interval of median", numeric: true, value: ({ confidence }) => range(confidence?.medianSeconds, duration) },
-  { id: "mean", head: "Mean delay", numeric: true, value: ({ delaySeconds }) => delaySeconds?.mean, show: ({ delaySeconds }) => duration(delaySeconds?.mean) },
+  delayColumns.mean,
   { id: "meanRange", head: "95 % interval of mean", numeric: true, value: ({ confidence }) => range(confidence?.meanSeconds, duration) },
-  { id: "p95", head: "95th percentile", numeric: true, value: ({ delaySeconds }) => delaySeconds?.p95, show: ({ delaySeconds }) => duration(delaySeconds?.p95) },
-  { id: "max", head: "Greatest", numeric: true, value: ({ delaySeconds }) => delaySeconds?.max, show: ({ delaySeconds }) => duration(delaySeconds?.max) },
+  delayColumns.p95,
+  delayColumns.max,
 ];
 
 const referenceColumn: Column<SideRow> = { id: "reference", head: "Reference", value: ({ label, references }) => references.map((figure) => referenceText(figure, label)).join("; ") };

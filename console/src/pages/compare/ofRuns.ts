@@ -1,7 +1,7 @@
 import type { ComparedNetwork, Comparison, Estimate } from "../../archive/comparison";
-import { bytesPerSecond, count, duration, metres, nothing, percent } from "../../components/figures";
-import type { Messages, Quantiles } from "../../archive/types";
+import { bytesPerSecond, count, duration, metres, nothing } from "../../components/figures";
 import type { Column } from "../../components/VirtualTable";
+import { countColumn, delayColumns, deliveredColumn, offeredColumn, type Deliveries } from "./deliveries";
 import { estimateText } from "./differences";
 import { labelsOf, type Shown } from "./labels";
 
@@ -56,12 +56,10 @@ export function volumeColumns(comparison: Comparison): Column<VolumeRow>[] {
 }
 
 /** PublisherRow has the figures of a publisher in a run. */
-export interface PublisherRow {
+export interface PublisherRow extends Deliveries {
   name: string;
   node: string;
   run: string;
-  messages: Messages;
-  delaySeconds: Quantiles | null;
 }
 
 /** publisherRows has a row for each run of each publisher, without runs that do not have it. */
@@ -70,21 +68,18 @@ export function publisherRows(comparison: Comparison): PublisherRow[] {
   return (comparison.publishers ?? []).flatMap(({ name, node, runs }) => runs.flatMap(({ label, messages, delaySeconds }, i) => (messages ? [{ name, node, run: labels[i] ?? label, messages, delaySeconds }] : [])));
 }
 
-const counted = (id: string, head: string, value: (messages: Messages) => number | undefined): Column<PublisherRow> => ({ id, head, numeric: true, value: ({ messages }) => value(messages), show: ({ messages }) => count(value(messages)) });
-const timed = (id: "median" | "mean" | "p95" | "max", head: string): Column<PublisherRow> => ({ id, head, numeric: true, value: ({ delaySeconds }) => delaySeconds?.[id], show: ({ delaySeconds }) => duration(delaySeconds?.[id]) });
-
 export const publisherColumns: Column<PublisherRow>[] = [
   { id: "publisher", head: "Publisher", value: ({ name }) => name },
   { id: "node", head: "Node", value: ({ node }) => node },
   { id: "run", head: "Run", value: ({ run }) => run },
-  counted("sent", "Sent", ({ sent }) => sent),
-  counted("offered", "Offered", ({ offered, expected }) => offered ?? expected),
-  { id: "delivered", head: "Delivered", numeric: true, value: ({ messages }) => messages.deliveredPercent, show: ({ messages }) => percent(messages.deliveredPercent) },
-  counted("lost", "Lost", ({ lost }) => lost),
-  timed("median", "Median delay"),
-  timed("mean", "Mean delay"),
-  timed("p95", "95th percentile"),
-  timed("max", "Greatest"),
+  countColumn("sent", "Sent", ({ sent }) => sent),
+  offeredColumn,
+  deliveredColumn,
+  countColumn("lost", "Lost", ({ lost }) => lost),
+  delayColumns.median,
+  delayColumns.mean,
+  delayColumns.p95,
+  delayColumns.max,
 ];
 
 /** PictureRow has a run's medians of the picture of a group of nodes. */
