@@ -50,7 +50,7 @@ def after_effect(sent: np.ndarray, delay: np.ndarray, intervals: np.ndarray) -> 
 
 
 def in_flight(sent: np.ndarray, flight: int | np.ndarray, intervals: np.ndarray) -> np.ndarray:
-    """For each message, whether it may have been in flight in one of these disjoint intervals: from `sent` on, for `flight` at most."""
+    """For each message, whether one of these disjoint intervals touches its flight: from `sent` on, for `flight` at most."""
     if not len(intervals):
         return np.zeros(len(sent), bool)
     following = np.searchsorted(intervals[:, 1], sent, side="left")
