@@ -68,7 +68,8 @@ func Install(ctx context.Context, h *progress.Handle, log string, programs map[s
 	if err := run.Logged(ctx, log, run.Command{Name: "apt-get", Args: []string{"update"}, Env: environment}); err != nil {
 		return err
 	}
-	arguments := append([]string{"install", "-y", "--no-install-recommends"}, missing...)
+	// A fresh machine may install its own updates just then.
+	arguments := append([]string{"install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, missing...)
 	return run.Logged(ctx, log, run.Command{Name: "apt-get", Args: arguments, Env: environment})
 }
 
