@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -161,25 +162,28 @@ func (r *Reconciler) now() time.Time {
 
 // nextStoreCheck is the time until the next check of the store.
 func (r *Reconciler) nextStoreCheck(s *v1alpha1.Scenario) time.Duration {
-	if s.Spec.Compiled != "" && !meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady) {
+	if isMissing(s) {
 		return missingCheckInterval
 	}
 	return storeCheckInterval
 }
 
+// isMissing reports whether a user has yet to push the compiled scenario.
+func isMissing(s *v1alpha1.Scenario) bool {
+	ready := meta.FindStatusCondition(s.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.Reason == ReasonNotInStore
+}
+
 // storeChanged reports whether the store has lost the compiled scenario, or has a missing one now.
 func (r *Reconciler) storeChanged(ctx context.Context, s *v1alpha1.Scenario) (bool, error) {
 	ready := meta.IsStatusConditionTrue(s.Status.Conditions, v1alpha1.ConditionReady)
-	if !ready && s.Spec.Compiled == "" {
-		return false, nil // the error is in the sources
+	if !ready && !isMissing(s) {
+		return false, nil // the error is in the scenario
 	}
 	if r.now().Sub(r.storeChecks.checkedAt(s.UID)) < r.nextStoreCheck(s) {
 		return false, nil
 	}
-	digest := s.Status.Digest
-	if s.Spec.Compiled != "" {
-		digest = s.Spec.Compiled
-	}
+	digest := cmp.Or(s.Spec.Compiled, s.Status.Digest)
 	ctx, cancel := context.WithTimeout(ctx, storeTimeout)
 	defer cancel()
 	has, err := r.Store.HasScenarioFor(ctx, s.Namespace, digest)

@@ -374,5 +374,7 @@ func TestWhatAPushedScenarioLacksIsSaid(t *testing.T) {
 		if s := l.settle(); readyOf(s).Reason != ReasonInvalid || !strings.Contains(readyOf(s).Message, want) {
 			t.Errorf("Ready is %+v: want it invalid, as %s", readyOf(s), want)
 		}
+		l.now = l.now.Add(storeCheckInterval)
+		l.isIdle() // reading it again would find the same
 	}
 }
