@@ -485,6 +485,32 @@ func TestARunWhoseExperimentWasDeletedSaysWhyItFailed(t *testing.T) {
 	}
 }
 
+func TestACampaignSaysWhyARunWaitsForAPerson(t *testing.T) {
+	w := newWorld(t)
+	w.must(w.api.Create(t.Context(), tiny()))
+	for len(w.experiments()) < 1 {
+		w.reconcile()
+	}
+	const why = "spec.networks[0].waveform: Not found: satcm"
+	e := w.experiments()[0]
+	write := func(stalled metav1.ConditionStatus, message string) (*v1alpha1.Campaign, v1alpha1.CampaignRun) {
+		e.Status.Phase, e.Status.Message = v1alpha1.PhaseQueued, message
+		e.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: stalled}}
+		w.must(w.api.Status().Update(t.Context(), &e))
+		for range 3 {
+			w.reconcile()
+		}
+		c := w.campaign()
+		return c, c.Status.Runs[slices.IndexFunc(c.Status.Runs, func(r v1alpha1.CampaignRun) bool { return r.Name == e.Name })]
+	}
+	if c, run := write(metav1.ConditionTrue, why); run.Message != why || !strings.HasSuffix(c.Status.Message, "; "+run.Name+": "+why) {
+		t.Errorf("%s; %+v", c.Status.Message, run)
+	}
+	if c, run := write(metav1.ConditionFalse, "waiting for room"); run.Message != "" || strings.Contains(c.Status.Message, "waiting") {
+		t.Errorf("once it was mended: %s; %+v", c.Status.Message, run)
+	}
+}
+
 func TestAnExperimentOfSomebodyElseIsLeftAlone(t *testing.T) {
 	w := newWorld(t)
 	w.must(w.api.Create(t.Context(), &v1alpha1.Experiment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "tiny-1ms-500ms-1"}, Spec: pair()}))

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -83,6 +84,7 @@ func observationOf(e *v1alpha1.Experiment, c *v1alpha1.Campaign) decide.Observed
 		Name: e.Name, UID: e.UID, Phase: e.Status.Phase, Owned: metav1.IsControlledBy(e, c), Round: round,
 		Deleting:       !e.DeletionTimestamp.IsZero() || isOfDeletedCampaign(e, c),
 		CompletionTime: e.Status.CompletionTime, Results: e.Status.Results, Message: e.Status.Message,
+		Stalled: meta.IsStatusConditionTrue(e.Status.Conditions, v1alpha1.ConditionStalled),
 	}
 }
 

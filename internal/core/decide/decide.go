@@ -4,6 +4,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -32,6 +33,8 @@ type ObservedExperiment struct {
 	CompletionTime *metav1.Time
 	Results        *v1alpha1.ResultsSummary
 	Message        string
+	// Stalled means that it waits for a person, as Message says.
+	Stalled bool
 }
 
 // Observed are a campaign's experiments by name, and others with the name of one of its runs.
@@ -140,7 +143,7 @@ func (s *step) observe() {
 			continue
 		}
 		if run.UID == "" {
-			run.UID, run.Message = seen.UID, ""
+			run.UID = seen.UID
 		}
 		switch {
 		case seen.Phase == v1alpha1.PhaseSucceeded || seen.Phase == v1alpha1.PhaseFailed:
@@ -148,10 +151,11 @@ func (s *step) observe() {
 			s.end(run, v1alpha1.RunPhase(seen.Phase), seen.Message)
 		case seen.Gone:
 			s.end(run, v1alpha1.RunLost, "its experiment was deleted before it had finished")
-		case seen.Phase == "":
-			run.Phase = v1alpha1.RunPhase(v1alpha1.PhaseQueued)
 		default:
-			run.Phase = v1alpha1.RunPhase(seen.Phase)
+			run.Phase, run.Message = v1alpha1.RunPhase(cmp.Or(seen.Phase, v1alpha1.PhaseQueued)), ""
+			if seen.Stalled {
+				run.Message = wording.Shorten(seen.Message, maxMessage)
+			}
 		}
 	}
 }
@@ -160,7 +164,7 @@ func (s *step) observe() {
 const maxMessage = 300
 
 func (s *step) end(run *v1alpha1.CampaignRun, phase v1alpha1.RunPhase, message string) {
-	run.Phase = phase
+	run.Phase, run.Message = phase, ""
 	if run.CompletionTime == nil {
 		now := metav1.NewTime(s.now)
 		run.CompletionTime = &now

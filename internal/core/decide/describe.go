@@ -73,10 +73,10 @@ func (s *step) describe() {
 	status.Message = wording.Shorten(status.Message, 1000)
 }
 
-// firstWaiting says why the first active run has no experiment yet, such as a quota. It is empty if each has one.
+// firstWaiting says why an active run does not go on, such as a quota or a missing waveform. It is empty if each does.
 func (s *step) firstWaiting() string {
 	for i := range s.status.Runs {
-		if run := &s.status.Runs[i]; IsActive(run) && run.UID == "" && run.Message != "" {
+		if run := &s.status.Runs[i]; IsActive(run) && run.Message != "" {
 			return "; " + run.Name + ": " + run.Message
 		}
 	}
