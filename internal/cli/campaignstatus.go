@@ -17,7 +17,7 @@ func newCampaignStatus(t *target) *cobra.Command {
 		Use: "status NAME", Short: "Show the progress of a campaign", Args: oneArgument(nameOfCampaign), ValidArgsFunction: t.completeCampaign,
 		Long: "status shows a campaign in detail: how many of its points and runs are done, which are under way, which failed\n" +
 			"and why, how long it will take, when the next round begins. With --watch it shows the progress of points and runs, with\n" +
-			"figures as they come, until the campaign ends; the exit code is 1 if it failed. Ctrl-C ends the watching only.",
+			"figures as they come, until the campaign ends; exit code 1 if it failed or is refused. Ctrl-C ends the watching only.",
 		Example: "  vignette campaign status e4-s1\n" +
 			"  vignette campaign status e4-s1 --watch",
 		RunE: t.run(func(c *cluster, cmd *cobra.Command, args []string) error {

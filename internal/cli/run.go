@@ -25,7 +25,7 @@ func newRun(t *target) *cobra.Command {
 		Use:   "run FILE",
 		Short: "Start the experiment or campaign in a file, and follow it with --watch",
 		Long: "run creates the experiment in a file, after the Waveforms and Scenarios beside it. With --watch it follows the\n" +
-			"experiment to its end and fails if the experiment does. Ctrl-C stops following, not the experiment.\n" +
+			"experiment to its end and fails if that does, or is not accepted. Ctrl-C stops following, not the experiment.\n" +
 			"An experiment without a duration is a live cluster: --watch follows it until it is up, and shows how to use it.\n" +
 			"A campaign in the file is created, or updated if it exists: finished points are not run again.",
 		Example: "  vignette run scenarios/quickstart/experiment.yaml --watch\n" +

@@ -30,7 +30,7 @@ func newStatus(t *target) *cobra.Command {
 			"conditions, the messages so far, the results in brief.\n" +
 			"With --watch it shows live figures, in place on a terminal and as lines elsewhere: the share delivered, delays,\n" +
 			"messages a second, queues, whether the emulation keeps up, events; of one experiment until it ends, with exit code 1 if\n" +
-			"it failed, or of all that are under way. Ctrl-C ends only the watching.",
+			"it failed or is not accepted, or of all that are under way. Ctrl-C ends only the watching.",
 		Example: "  vignette status\n" +
 			"  vignette status -n team-nor quickstart\n" +
 			"  vignette status quickstart --watch\n" +

@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -49,6 +50,25 @@ func (p *patience) ends(err error) bool {
 	}
 	p.refused++
 	return !p.seen || p.refused >= refusedInARow
+}
+
+// refusal counts the looks in a row at which an object was not accepted.
+type refusal int
+
+// stands reports whether an object is not accepted, and not only because the operator has yet to see what was created a moment ago.
+func (r *refusal) stands(conditions []metav1.Condition) bool {
+	if !meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionAccepted) {
+		*r = 0
+		return false
+	}
+	*r++
+	return *r >= refusedInARow
+}
+
+// refusedText says why an object is not accepted, and how to go on. watch is the command that follows it.
+func refusedText(kind, watch string, object client.Object, conditions []metav1.Condition) string {
+	return fmt.Sprintf("%[1]s is not accepted: %[2]s\nIt waits until that is mended. Follow it then: %[3]s -n %[4]s %[1]s --watch; delete it: kubectl -n %[4]s delete %[5]s %[1]s",
+		object.GetName(), meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted).Message, watch, object.GetNamespace(), kind)
 }
 
 // ticks of a watch: the time, and when to update.
@@ -117,6 +137,7 @@ type watchedExperiment struct {
 	key  client.ObjectKey
 	uid  types.UID
 	view experimentView
+	refusal
 	// eventsReadAt is when events were read.
 	eventsReadAt time.Time
 }
@@ -158,6 +179,9 @@ func (w *watchedExperiment) end() (done bool, words string, err error) {
 	case v1alpha1.PhaseFailed:
 		return true, failureText(e) + "\n", exit(exitFailure)
 	}
+	if w.stands(e.Status.Conditions) {
+		return true, refusedText("experiment", "vignette status", e, e.Status.Conditions) + "\n", exit(exitFailure)
+	}
 	return false, "", nil
 }
 
@@ -167,6 +191,7 @@ type watchedCampaign struct {
 	key      client.ObjectKey
 	campaign *v1alpha1.Campaign
 	running  []*experimentView
+	refusal
 }
 
 func (c *cluster) watchedCampaign(camp *v1alpha1.Campaign) *watchedCampaign {
@@ -320,8 +345,14 @@ func (w *watchedCampaign) plainLine(now time.Time) (line, stage string) {
 
 func (w *watchedCampaign) end() (done bool, words string, err error) {
 	camp := w.campaign
-	if camp.Status.ObservedGeneration < camp.Generation || meta.IsStatusConditionFalse(camp.Status.Conditions, v1alpha1.ConditionAccepted) {
-		return false, "", nil // it was changed, and continues, maybe once the change is mended
+	if camp.Status.ObservedGeneration < camp.Generation {
+		return false, "", nil // it was changed, and continues
+	}
+	if refused := w.stands(camp.Status.Conditions); refused && camp.Status.Counts.Running == 0 {
+		return true, refusedText("campaign", "vignette campaign status", camp, camp.Status.Conditions) + "\n", exit(exitFailure)
+	}
+	if w.refusal > 0 {
+		return false, "", nil // its runs end, whatever else is refused
 	}
 	where := fmt.Sprintf("-n %s %s", camp.Namespace, camp.Name)
 	switch camp.Status.Phase {

@@ -276,6 +276,25 @@ func TestWatchingGoesOnAfterRefusalsOfAnAPIServerThatStarts(t *testing.T) {
 	}
 }
 
+func TestWatchingEndsWithAnExperimentThatIsNotAccepted(t *testing.T) {
+	const want = "engine is not accepted: EMANE is not installed\nIt waits until that is mended. " +
+		"Follow it then: vignette status -n team-nor engine --watch; delete it: kubectl -n team-nor delete experiment engine\n"
+	e := queued(v1alpha1.ConditionAccepted, "Engine")
+	e.Status.T0, e.Status.Conditions[0].Message = nil, "EMANE is not installed"
+	k := newClocked(t, nil, e)
+	if out, err := k.follow(k.c.watchedExperiment(e), 20, 0); err != exit(exitFailure) || !strings.HasSuffix(out, want) {
+		t.Errorf("%v, %s\nwant %s", err, out, want)
+	}
+	if out, err := watched(t.Context(), t, e); err != exit(exitFailure) || !strings.HasSuffix(out, want) {
+		t.Errorf("a run: %v, %s\nwant %s", err, out, want)
+	}
+	var r refusal
+	late := []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionTrue}}
+	if r.stands(e.Status.Conditions) || r.stands(late) || r.stands(e.Status.Conditions) {
+		t.Error("the watch ends although the operator saw what was missing")
+	}
+}
+
 func TestACampaignIsWatchedToItsEnd(t *testing.T) {
 	failed := finishedE4()
 	failed.Name, failed.Status.Phase = "failed", v1alpha1.CampaignFailed
@@ -298,8 +317,15 @@ func TestACampaignIsWatchedToItsEnd(t *testing.T) {
 			t.Errorf("%v, %s\nwant %v, %s", err, out, c.err, c.want)
 		}
 	}
-	if out, err := k.follow(k.c.watchedCampaign(refused), 2, 0); err != nil || strings.Contains(out, "What was measured") || !strings.Contains(out, refused.Status.Message) {
-		t.Errorf("%v, %s\nwant that a refused change is no end, and why it is refused", err, out)
+	want := "refused is not accepted: point 2s: duration: a run needs one\nIt waits until that is mended. " +
+		"Follow it then: vignette campaign status -n team-nor refused --watch; delete it: kubectl -n team-nor delete campaign refused\n"
+	if out, err := k.follow(k.c.watchedCampaign(refused), 20, 0); err != exit(exitFailure) || !strings.HasSuffix(out, want) || strings.Contains(out, "What was measured") {
+		t.Errorf("%v, %s\nwant that a refusal ends the watching, with its reason", err, out)
+	}
+	refused.Status.Counts.Running, refused.ResourceVersion = 1, ""
+	busy := newClocked(t, nil, refused)
+	if out, err := busy.follow(busy.c.watchedCampaign(refused), 20, 0); err != nil || !strings.Contains(out, refused.Status.Message) {
+		t.Errorf("%v, %s\nwant that the runs under way are watched", err, out)
 	}
 	w := k.c.watchedCampaign(nightly())
 	if err := w.update(t.Context(), noon); err != nil || len(w.running) != 1 || w.running[0].experiment.Name != "nightly-r3-x-1" {

@@ -21,7 +21,7 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 	key := client.ObjectKeyFromObject(followed)
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
-	patience := patience{seen: true} // it was just created or read
+	patience, refusal := patience{seen: true}, refusal(0) // it was just created or read
 	for {
 		e := &v1alpha1.Experiment{}
 		err := c.kube.Get(ctx, key, e)
@@ -39,6 +39,11 @@ func (c *cluster) watch(ctx context.Context, followed *v1alpha1.Experiment, view
 			view.show(e, c.counters(ctx, e), time.Now())
 			if end := outcomeOf(e); end != nil {
 				return end.report(view, e)
+			}
+			if refusal.stands(e.Status.Conditions) {
+				view.close()
+				view.print(refusedText("experiment", "vignette status", e, e.Status.Conditions))
+				return exit(exitFailure)
 			}
 			if hasNoDuration(e) && isUp(e, time.Now()) {
 				return reportUp(view, e)
