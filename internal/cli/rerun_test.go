@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -372,7 +373,7 @@ func TestWhatARerunDoesNotRepeatIsSaid(t *testing.T) {
 	record := withRecord(t, func(p *runapi.Plan) {
 		p.Spec.Stop = true
 		p.Armed = append(p.Armed, runapi.Action{ID: timeline.EarlyStopID, AtNanoseconds: 20e9, Verb: runapi.VerbStop})
-		p.LiveChanges = make([]runapi.PlannedLiveChange, 2)
+		p.LiveChanges = []runapi.PlannedLiveChange{{AtNanoseconds: 1e15, Changes: []v1alpha1.RadioChange{{Network: "wan"}}}}
 		p.Captures = []runapi.PlannedCapture{{Name: "run", Network: "wan"}, {Name: "mine", Network: "wan"}, {Name: "mine", Network: "lan"}}
 		key := &v1alpha1.KeyReference{Name: "logins", Key: "password"}
 		p.Spec.Apps = append(p.Spec.Apps, v1alpha1.App{Name: "own", Image: "r/own:1", Command: []string{"x"}, Env: []v1alpha1.EnvVar{{Name: "A", Secret: key}, {Name: "B", Secret: key}}})
@@ -388,6 +389,26 @@ func TestWhatARerunDoesNotRepeatIsSaid(t *testing.T) {
 	golden.Check(t, "rerun-notes.txt", strings.ReplaceAll(notes, record, "FOLDER"))
 	if strings.Contains(out, "stop: true") {
 		t.Errorf("the rerun is stopped before it begins:\n%s", out)
+	}
+}
+
+func TestARerunRepeatsChangesByHandInItsTimeline(t *testing.T) {
+	record := withRecord(t, func(p *runapi.Plan) {
+		slow := v1alpha1.RadioChange{Network: "wan", Link: &v1alpha1.LinkPatch{Delay: new(v1alpha1.Duration("200ms"))}}
+		p.LiveChanges = []runapi.PlannedLiveChange{{AtNanoseconds: 9_034_567_000, Changes: slices.Repeat([]v1alpha1.RadioChange{slow}, 9)}}
+	})
+	c := newRealArchive(t).cluster()
+	notes, _, err := rerunOf(t, c, record, rerunOptions{})
+	if err != nil || !strings.Contains(notes, "Note: changes of networks by hand while it ran are in the timeline: 1\n") {
+		t.Fatalf("%v\n%s", err, notes)
+	}
+	e := created(t, c, "pair-rerun-1")
+	last := e.Spec.Timeline[len(e.Spec.Timeline)-1]
+	if last.At != "9.034567s" || len(last.Set) != 1 || *last.Set[0].Link.Delay != "200ms" {
+		t.Errorf("timeline %+v; want the last of 9 changes at 9.034567s", e.Spec.Timeline)
+	}
+	if e.Labels[v1alpha1.LabelRerunOf] == "" {
+		t.Error("the new run is no rerun")
 	}
 }
 

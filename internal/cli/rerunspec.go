@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -45,6 +47,7 @@ func (r *rerun) buildExperiment(ctx context.Context) error {
 	if err := r.checkConfigMaps(ctx); err != nil {
 		return err
 	}
+	r.repeatLiveChanges()
 	r.noteManualChanges()
 	r.noteContents()
 	var err error
@@ -233,15 +236,38 @@ func (r *rerun) configMapNow(ctx context.Context, name, key string) (string, err
 	return hex.EncodeToString(sum[:]), nil
 }
 
+// The API server's limits of a timeline, and of the changes of an entry.
+const maxTimeline, maxSet = 40, 8
+
+// repeatLiveChanges adds the changes of networks by hand to the timeline.
+func (r *rerun) repeatLiveChanges() {
+	spec, repeated := &r.experiment.Spec, 0
+	for _, live := range r.record.LiveChanges {
+		at := time.Duration(live.AtNanoseconds)
+		parts := slices.Collect(slices.Chunk(live.Changes, maxSet))
+		if len(spec.Timeline)+len(parts) > maxTimeline || !hasNoDuration(r.experiment) && at > spec.Duration.Std() {
+			continue
+		}
+		repeated++
+		for _, part := range parts {
+			moment := v1alpha1.Duration(strconv.FormatFloat(at.Seconds(), 'f', -1, 64) + "s")
+			spec.Timeline = append(spec.Timeline, v1alpha1.TimelineEntry{At: moment, Set: part})
+		}
+	}
+	if repeated > 0 {
+		r.note("changes of networks by hand while it ran are in the timeline: %d", repeated)
+	}
+	if left := len(r.record.LiveChanges) - repeated; left > 0 {
+		r.note("not repeated: changes of networks by hand, %d, which came after the duration or have no room in a timeline of %d entries", left, maxTimeline)
+	}
+}
+
 // noteManualChanges of the run, which a rerun does not repeat.
 func (r *rerun) noteManualChanges() {
 	r.experiment.Spec.Stop = false
 	stopped := slices.ContainsFunc(r.record.Armed, func(a runapi.Action) bool { return a.ID == timeline.EarlyStopID })
 	if stopped && r.record.Spec.Duration != "" { // a live cluster ends no other way
 		r.note("the run was stopped by hand; the rerun continues to its end")
-	}
-	if n := len(r.record.LiveChanges); n > 0 {
-		r.note("not repeated: changes of networks by hand while it ran, %d", n)
 	}
 	var captures []string
 	for _, capture := range r.record.Captures {
