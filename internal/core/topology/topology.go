@@ -165,8 +165,21 @@ func Expand(spec *v1alpha1.ExperimentSpec) (*Topology, field.ErrorList) {
 	for i, node := range spec.Nodes {
 		errs = append(errs, t.addNode(node, path.Child("nodes").Index(i), nems)...)
 	}
+	errs = append(errs, t.checkGroups(spec, path.Child("nodes"))...)
 	t.joinDomains(spec)
 	return t, errs
+}
+
+// checkGroups refuses a group with the name of a node that count makes: links and captures could mean either. The API server knows the
+// names of the other nodes.
+func (t *Topology) checkGroups(spec *v1alpha1.ExperimentSpec, path *field.Path) (errs field.ErrorList) {
+	for i, node := range spec.Nodes {
+		if other, found := t.Node(node.Group); found && other.Name != other.Template && other.Group != node.Group {
+			errs = append(errs, field.Invalid(path.Index(i).Child("group"), node.Group,
+				fmt.Sprintf("is also the name of a node that count makes of %s: want another name", other.Template)))
+		}
+	}
+	return errs
 }
 
 // joinDomains numbers the routing domains: networks of one protocol that nodes join, one after the other.
