@@ -87,12 +87,53 @@ func CheckRadioModels(spec *v1alpha1.ExperimentSpec, t *topology.Topology, wavef
 				}
 			}
 		}
+		errs = append(errs, checkOverwritten(t, network, path.Child("radios"))...)
 		if waveform, known := waveforms[network.Name]; known {
 			errs = append(errs, c.checkNetwork(network, &waveform, path)...)
 		}
 	}
 	errs = append(errs, checkSlotReach(spec, t, waveforms, scenario)...)
 	return append(errs, checkSpectra(spec, t, waveforms, scenario)...)
+}
+
+// radioSettings are the settings of an entry of radios, by field.
+var radioSettings = []struct {
+	field string
+	given func(v1alpha1.Radio) bool
+}{
+	{"transmitPower", func(r v1alpha1.Radio) bool { return r.TransmitPower != nil }},
+	{"antennaGain", func(r v1alpha1.Radio) bool { return r.AntennaGain != nil }},
+	{"noiseFigure", func(r v1alpha1.Radio) bool { return r.NoiseFigure != nil }},
+	{"antennaHeight", func(r v1alpha1.Radio) bool { return r.AntennaHeight != nil }},
+}
+
+// checkOverwritten finds names in radios for all of whose nodes later entries set the same again.
+func checkOverwritten(t *topology.Topology, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
+	for _, setting := range radioSettings {
+		counts := map[string]int{} // the entry that counts, by node
+		each := func(do func(i, j int, name string)) {
+			for i, radio := range network.Radios {
+				for j, name := range radio.Nodes {
+					if setting.given(radio) {
+						do(i, j, name)
+					}
+				}
+			}
+		}
+		each(func(i, _ int, name string) {
+			for _, node := range attached(t, network.Name, name) {
+				counts[node.Name] = i
+			}
+		})
+		each(func(i, j int, name string) {
+			nodes := attached(t, network.Name, name)
+			if len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n topology.Node) bool { return counts[n.Name] == i }) {
+				errs = append(errs, field.Invalid(path.Index(i).Child("nodes").Index(j), name, fmt.Sprintf(
+					"its %s has no effect, as radios[%d] comes later and sets it again: leave out one of them, or put the one for fewer nodes last", setting.field, counts[nodes[0].Name])))
+			}
+		})
+	}
+	return errs
 }
 
 func (c *radioChecker) checkNetwork(network v1alpha1.Network, w *v1alpha1.WaveformSpec, path *field.Path) (errs field.ErrorList) {

@@ -161,6 +161,8 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 		"an antenna on the ground": {edits: []string{"bandwidth: 250kHz", "antennaHeight: 0m"}, path: "spec.networks[0].rfpipe.phy", message: "must be more than 0 m"},
 		"an antenna of its own on the ground": {edits: []string{"transmitPower: 50W", "antennaHeight: 0m"}, path: "spec.networks[0].radios[0].antennaHeight",
 			message: "must be more than 0 m"},
+		"a radio that a later entry sets again": {edits: []string{"transmitPower: 50W}]", "transmitPower: 50W}, {nodes: [veh], transmitPower: 5W}]"},
+			path: "spec.networks[0].radios[0].nodes[1]", message: "its transmitPower has no effect, as radios[1] comes later and sets it again"},
 		"links on a named radio": {edits: []string{"    engine: native\n", "    links: [{from: hq, to: veh}]\n"}, path: "spec.networks[1].links", message: "links are for the link model"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,6 +188,13 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 			}
 			t.Errorf("found %v\nwant %s: …%s…", errs, c.path, c.message)
 		})
+	}
+}
+
+func TestRadiosOfFewerNodesMayFollowThoseOfMore(t *testing.T) {
+	in := companyOf(t, strings.Replace(company, "radios: [{", "radios: [{nodes: [veh], transmitPower: 5W, antennaHeight: 2m}, {", 1))
+	if errs := CheckRadioModels(&in.Experiment.Spec, in.Topology, companyWaveforms(in), in.Scenario); len(errs) > 0 {
+		t.Error(errs)
 	}
 }
 
