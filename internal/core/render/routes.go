@@ -16,24 +16,32 @@ import (
 func staticRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
 	routes := map[string][]v1alpha1.MemberRoute{}
 	for node, given := range givenRoutes(t, network) {
-		if needed := slices.DeleteFunc(given, isDirect); len(needed) > 0 {
-			routes[node] = needed
+		for _, route := range given {
+			if !route.isDirect() {
+				routes[node] = append(routes[node], route.MemberRoute)
+			}
 		}
 	}
 	return routes
 }
 
+// givenRoute is a static route of a node, with its index in the spec.
+type givenRoute struct {
+	v1alpha1.MemberRoute
+	index int
+}
+
 // isDirect reports whether a route is that to the router itself, which its network's nodes have anyway.
-func isDirect(r v1alpha1.MemberRoute) bool { return r.To == r.Via+"/32" }
+func (r givenRoute) isDirect() bool { return r.To == r.Via+"/32" }
 
 // givenRoutes are a network's static routes with addresses, by node, direct ones included.
-func givenRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1alpha1.MemberRoute {
+func givenRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]givenRoute {
 	routing := network.Routing
 	if routing == nil || routing.Protocol != v1alpha1.RoutingStatic {
 		return nil
 	}
-	routes := map[string][]v1alpha1.MemberRoute{}
-	for _, route := range routing.Routes {
+	routes := map[string][]givenRoute{}
+	for i, route := range routing.Routes {
 		via, found := t.Node(route.Via)
 		gateway, on := via.Address(network.Name)
 		if !found || !on {
@@ -46,8 +54,8 @@ func givenRoutes(t *topology.Topology, network v1alpha1.Network) map[string][]v1
 			}
 			for _, to := range destinations(t, network.Name, node, route) {
 				add := v1alpha1.MemberRoute{To: to.String(), Via: gateway.String()}
-				if !slices.Contains(routes[node.Name], add) {
-					routes[node.Name] = append(routes[node.Name], add)
+				if !slices.ContainsFunc(routes[node.Name], func(r givenRoute) bool { return r.MemberRoute == add }) {
+					routes[node.Name] = append(routes[node.Name], givenRoute{add, i})
 				}
 			}
 		}
@@ -110,11 +118,11 @@ func checkOneRoute(t *topology.Topology, spec *v1alpha1.ExperimentSpec) (errs fi
 		for _, node := range slices.Sorted(maps.Keys(routes)) {
 			for _, r := range routes[node] {
 				d, way := destination{node, r.To}, fmt.Sprintf("via %s on network %s", r.Via, network.Name)
-				if isDirect(r) {
+				if r.isDirect() {
 					way = "a direct one on network " + network.Name
 				}
 				if before := known[d]; before != "" {
-					errs = append(errs, field.Invalid(routingPath(i).Child("routes"), r.To, fmt.Sprintf(
+					errs = append(errs, field.Invalid(routingPath(i).Child("routes").Index(r.index).Child("to"), r.To, fmt.Sprintf(
 						"node %s has two routes to it, %s and %s, and its kernel takes one: name in nodes of each route who has it", node, before, way)))
 				}
 				known[d] = way

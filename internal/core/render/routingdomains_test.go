@@ -141,9 +141,9 @@ func TestANodeHasOneStaticRouteToADestination(t *testing.T) {
 		"one for the subnet and one for a node in it": {[]v1alpha1.StaticRoute{car, lead}, ""},
 		"the same one twice":                          {[]v1alpha1.StaticRoute{car, car}, ""},
 		"two ways": {[]v1alpha1.StaticRoute{car, {To: "car", Via: "other"}},
-			`spec.networks[2].routing.routes: Invalid value: "198.18.2.4/32": node lead has two routes to it, via 198.18.3.2 on network leaders and via 198.18.3.7 on network leaders, and its kernel takes one`},
+			`spec.networks[2].routing.routes[1].to: Invalid value: "198.18.2.4/32": node lead has two routes to it, via 198.18.3.2 on network leaders and via 198.18.3.7 on network leaders, and its kernel takes one`},
 		"a direct way and another": {[]v1alpha1.StaticRoute{{To: "other", Via: "second"}, {To: "other", Via: "other", Nodes: []string{"lead"}}},
-			`spec.networks[2].routing.routes: Invalid value: "198.18.3.7/32": node lead has two routes to it, via 198.18.3.2 on network leaders and a direct one on network leaders, and its kernel takes one`},
+			`spec.networks[2].routing.routes[1].to: Invalid value: "198.18.3.7/32": node lead has two routes to it, via 198.18.3.2 on network leaders and a direct one on network leaders, and its kernel takes one`},
 		"a direct way alone": {[]v1alpha1.StaticRoute{{To: "other", Via: "other"}}, ""},
 	} {
 		expanded, spec := hybrid(t, func(s *v1alpha1.ExperimentSpec) {
