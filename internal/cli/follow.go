@@ -22,6 +22,8 @@ type follower struct {
 	note    func(string)
 	offset  int64
 	content io.ReadCloser
+	// noted since the last bytes, so that a long loss is told once.
+	noted bool
 }
 
 func newFollower(ctx context.Context, c *cluster, uid, path string, offset int64, note func(string)) *follower {
@@ -42,6 +44,7 @@ func (f *follower) Read(p []byte) (int, error) {
 		}
 		n, err := f.content.Read(p)
 		f.offset += int64(n)
+		f.noted = f.noted && n == 0
 		if err == nil || errors.Is(err, io.EOF) {
 			return n, err
 		}
@@ -76,7 +79,8 @@ func (f *follower) connect() (err error) {
 // waitForRetry before the next attempt.
 func (f *follower) waitForRetry(reason error) error {
 	err := f.wait()
-	if err == nil {
+	if err == nil && !f.noted {
+		f.noted = true
 		f.note(fmt.Sprintf("connection to the archive lost, retrying: %v", reason))
 	}
 	return err

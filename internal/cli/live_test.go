@@ -512,6 +512,20 @@ func (c *cuts) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func TestALostConnectionIsToldOnce(t *testing.T) {
+	tries, notes := 0, 0
+	f := &follower{note: func(string) { notes++ }, wait: func() error { return nil }}
+	f.open = func(int64) (io.ReadCloser, error) {
+		if tries++; tries%4 != 0 {
+			return nil, errors.New("refused")
+		}
+		return io.NopCloser(io.MultiReader(strings.NewReader("line\n"), iotest.ErrReader(errors.New("reset")))), nil
+	}
+	if n, err := io.ReadFull(f, make([]byte, 10)); n != 10 || err != nil || notes != 2 {
+		t.Errorf("%d bytes, %v, %d notes; want 2 lines, and a note for each loss", n, err, notes)
+	}
+}
+
 func TestAShellEntersTheAppThatMayHaveOne(t *testing.T) {
 	s, err := expand(liveCluster())
 	if err != nil {
