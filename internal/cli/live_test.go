@@ -527,11 +527,14 @@ func TestALostConnectionIsToldOnce(t *testing.T) {
 }
 
 func TestAShellEntersTheAppThatMayHaveOne(t *testing.T) {
-	s, err := expand(liveCluster())
+	e := liveCluster()
+	e.Spec.Apps = append(e.Spec.Apps, v1alpha1.App{Name: "send", Publisher: &v1alpha1.Publisher{}}, v1alpha1.App{Name: "chat", Prosody: &v1alpha1.Prosody{}})
+	e.Spec.Nodes = append(e.Spec.Nodes, v1alpha1.Node{Name: "base", Apps: []string{"send", "chat"}})
+	s, err := expand(e)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for node, want := range map[string]string{"hq": "broker", "veh-2": "idle"} {
+	for node, want := range map[string]string{"hq": "broker", "veh-2": "idle", "base": "chat"} {
 		n, err := s.node(node)
 		if got := s.shellContainer(n); err != nil || got != want {
 			t.Errorf("container of %s is %s, %v; want %s", node, got, err, want)

@@ -173,10 +173,13 @@ func (c *cluster) shell(ctx context.Context, place shellPlace, command []string,
 	return explainExec(err, site, node, app, command)
 }
 
-// shellContainer is the first container that may have a shell: the traffic generator's image has none.
+// kindsWithShell run in images that have one. The traffic generator's, of the other kinds, has none.
+var kindsWithShell = []string{"mosquitto", "vernemq", "rabbitmq", "prosody", "zeromqBroker", "mgen", "command"}
+
+// shellContainer is the first container that may have a shell.
 func (s *expandedExperiment) shellContainer(node topology.Node) string {
 	for _, name := range node.Apps {
-		if app, _ := s.App(name); app.Mosquitto != nil || app.Image != "" {
+		if app, _ := s.App(name); slices.Contains(kindsWithShell, app.Kind()) {
 			return name
 		}
 	}
