@@ -51,7 +51,7 @@ func newBed(l losses, interference phy.Interference) (*bed, error) {
 	for i := range len(l) + 1 {
 		b.ports = append(b.ports, &radio.Port{PortOptions: radio.PortOptions{NEM: i + 1}})
 	}
-	b.Members(b.ports)
+	b.Members(b.ports, radio.SetSlots(nil, b.ports))
 	return b, nil
 }
 

@@ -3,8 +3,9 @@ package radio
 // Model decides when each frame of a network arrives, or why it is lost. Its methods must neither block nor allocate
 // per frame, and know no time but the one that they are given.
 type Model interface {
-	// Members sets the attached ports, after every change. The slice is never changed afterwards.
-	Members(now int64, ports []*Port)
+	// Members sets the attached ports, after every change. Each port's Slot is its index; from has the Slots before, -1
+	// for new ports. Neither slice is changed afterwards.
+	Members(now int64, ports []*Port, from []int)
 
 	// Transmit takes a frame that its source's node handed to the radio at time now. The model calls exactly
 	// one of n.Hold, n.Keep, n.Deliver, n.Radiate or n.Drop for f, and for every copy that it makes with

@@ -35,7 +35,7 @@ type Port struct {
 	detached bool
 	counters *Ledger
 
-	// Slot is the port's place in the model, for the model's use.
+	// Slot is the port's index among those of the network.
 	Slot int
 
 	network *Network
@@ -100,9 +100,23 @@ func (n *Network) portsExcept(p *Port) []*Port {
 }
 
 func (n *Network) setPorts(now int64, ports []*Port) {
+	from := SetSlots(n.ports, ports)
 	n.ports = ports
 	n.countHosts()
-	n.model.Members(now, ports)
+	n.model.Members(now, ports, from)
+}
+
+// SetSlots sets each port's Slot to its index, and returns the Slots before; -1 for ports that were not among before.
+func SetSlots(before, ports []*Port) (from []int) {
+	from = make([]int, len(ports))
+	for i, p := range ports {
+		from[i] = -1
+		if p.Slot < len(before) && before[p.Slot] == p {
+			from[i] = p.Slot
+		}
+		p.Slot = i
+	}
+	return from
 }
 
 // CurrentCounters returns the port's counters. They change after Detach until none of its frames is under way.

@@ -39,7 +39,7 @@ func (e Effect) applyTo(own Parameters, broadcast bool) Parameters {
 func (m *Model) transmitPerReceiver(n *radio.Network, now int64, f *radio.Frame, s *sender) {
 	if !f.Destination.IsMulticast() {
 		if to := n.Find(f.Destination); to != nil {
-			m.offer(n, now, f, m.pairQueue(now, f.Source, to, s, false), m.senders[to].self)
+			m.offer(n, now, f, m.pairQueue(now, f.Source, to, s, false), m.senders[to.Slot].self)
 			return
 		}
 	}
@@ -49,7 +49,7 @@ func (m *Model) transmitPerReceiver(n *radio.Network, now int64, f *radio.Frame,
 			continue
 		}
 		if last != nil {
-			m.offer(n, now, n.Copy(f), m.pairQueue(now, f.Source, last, s, true), m.senders[last].self)
+			m.offer(n, now, n.Copy(f), m.pairQueue(now, f.Source, last, s, true), m.senders[last.Slot].self)
 		}
 		last = to
 	}
@@ -57,7 +57,7 @@ func (m *Model) transmitPerReceiver(n *radio.Network, now int64, f *radio.Frame,
 		m.offer(n, now, f, s.egress, nil)
 		return
 	}
-	m.offer(n, now, f, m.pairQueue(now, f.Source, last, s, true), m.senders[last].self)
+	m.offer(n, now, f, m.pairQueue(now, f.Source, last, s, true), m.senders[last.Slot].self)
 }
 
 // pairQueue returns the queue from a sender to a receiver, with the effect that holds now.

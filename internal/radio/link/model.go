@@ -37,7 +37,7 @@ type Config struct {
 type Model struct {
 	config  Config
 	ports   []*radio.Port
-	senders map[*radio.Port]*sender
+	senders []*sender // by the ports' slots
 	// localPorts are the ports that this host serves.
 	localPorts []*radio.Port
 	byNEM      map[int]*radio.Port
@@ -56,53 +56,39 @@ type sender struct {
 
 // New makes a model without members.
 func New(config Config) *Model {
-	return &Model{config: config, senders: map[*radio.Port]*sender{}}
+	return &Model{config: config}
 }
 
 // Configure changes the links. Frames under way keep their times and receivers. No later frame overtakes them
 // unless its link reorders.
 func (m *Model) Configure(config Config) {
 	m.config = config
-	before := make([]int, len(m.ports))
-	for slot := range before {
-		before[slot] = slot
-	}
-	m.rebuild(before)
+	m.rebuild(radio.SetSlots(m.ports, m.ports))
 }
 
 // Members implements radio.Model.
-func (m *Model) Members(_ int64, ports []*radio.Port) {
-	before := make([]int, len(ports))
-	for slot, p := range ports {
-		before[slot] = -1
-		if m.senders[p] != nil {
-			before[slot] = p.Slot
-		}
-	}
-	for slot, p := range ports {
-		p.Slot = slot
-	}
+func (m *Model) Members(_ int64, ports []*radio.Port, from []int) {
 	m.ports = ports
 	m.findLocalPorts()
-	m.rebuild(before)
+	m.rebuild(from)
 }
 
-// rebuild assigns all queues again. before has the ports' previous slots, -1 for new ones.
-func (m *Model) rebuild(before []int) {
-	senders := make(map[*radio.Port]*sender, len(m.ports))
-	for _, p := range m.ports {
-		s := m.senders[p]
-		if s == nil {
-			s = &sender{self: []*radio.Port{p}, queues: map[string]*Queue{}}
-			s.egress = s.queue(m.config.Seed, p.NEM, Everybody, m.config.Default)
+// rebuild assigns all queues again. from has the ports' previous slots, -1 for new ones.
+func (m *Model) rebuild(from []int) {
+	senders := make([]*sender, len(m.ports))
+	for slot, p := range m.ports {
+		if was := from[slot]; was >= 0 {
+			senders[slot] = m.senders[was]
+		} else {
+			senders[slot] = &sender{self: []*radio.Port{p}, queues: map[string]*Queue{}}
+			senders[slot].egress = senders[slot].queue(m.config.Seed, p.NEM, Everybody, m.config.Default)
 		}
-		senders[p] = s
-		m.route(p, s, before)
+		m.route(p, senders[slot], from)
 	}
 	m.senders = senders
 }
 
-func (m *Model) route(p *radio.Port, s *sender, before []int) {
+func (m *Model) route(p *radio.Port, s *sender, from []int) {
 	links := m.config.linksFrom(p)
 	defaults, branches := m.config.Default, false
 	for _, l := range links {
@@ -113,24 +99,17 @@ func (m *Model) route(p *radio.Port, s *sender, before []int) {
 		}
 	}
 	s.egress.Parameters = defaults
-	old := s.routes
+	old := *s
 	s.routes, s.broadcast = nil, []*Queue{s.egress}
 	s.egress.to = m.ports
 	if branches {
 		m.routePerReceiver(p, s, links)
 	}
 	for slot, to := range m.ports {
-		if before[slot] >= 0 && to != p {
-			s.route(slot).continueAfter(oldRoute(old, before[slot], s.egress))
+		if from[slot] >= 0 && to != p {
+			s.route(slot).continueAfter(old.route(from[slot]))
 		}
 	}
-}
-
-func oldRoute(routes []*Queue, slot int, egress *Queue) *Queue {
-	if routes == nil {
-		return egress
-	}
-	return routes[slot]
 }
 
 // routePerReceiver gives the sender a separate route to each receiver.
@@ -237,7 +216,7 @@ func best(links []ranked, to *radio.Port) (found *Link) {
 
 // Transmit implements radio.Model. A broadcast or multicast goes once over each distinct link.
 func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
-	s := m.senders[f.Source]
+	s := m.senders[f.Source.Slot]
 	if m.config.Effects != nil {
 		m.transmitPerReceiver(n, now, f, s)
 		return
@@ -259,11 +238,7 @@ func (m *Model) unicast(n *radio.Network, now int64, f *radio.Frame, s *sender) 
 		m.offer(n, now, f, s.egress, nil)
 		return
 	}
-	q := s.egress
-	if s.routes != nil {
-		q = s.routes[to.Slot]
-	}
-	m.offer(n, now, f, q, m.senders[to].self)
+	m.offer(n, now, f, s.route(to.Slot), m.senders[to.Slot].self)
 }
 
 // offer sends a frame to the receivers through a queue, and again if it is duplicated.

@@ -24,7 +24,7 @@ func (m *Model) receivers(nems []uint16) (receivers []*radio.Port) {
 		switch {
 		case p == nil: // detached meanwhile
 		case len(nems) == 1:
-			return m.senders[p].self
+			return m.senders[p.Slot].self
 		default:
 			receivers = append(receivers, p)
 		}

@@ -84,7 +84,7 @@ func newChanging(seed uint64, environment func(*world) Environment) *changingWor
 	}
 	c.move()
 	c.medium = NewMedium(c.config)
-	c.medium.Members(c.all)
+	c.medium.Members(c.all, radio.SetSlots(nil, c.all))
 	return c
 }
 
@@ -128,7 +128,8 @@ func (c *changingWorld) change() {
 	case 5:
 		members := slices.Clone(c.all)
 		c.random.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-		c.medium.Members(members[:changingNodes-c.random.IntN(3)])
+		members = members[:changingNodes-c.random.IntN(3)]
+		c.medium.Members(members, radio.SetSlots(c.medium.ports, members))
 	}
 }
 

@@ -128,23 +128,16 @@ func (m *Medium) Configure(config Config) {
 	m.readRadios()
 }
 
-// Members sets the attached ports, for a Model's Members. It sets the ports' Slot to their place in the list.
-func (m *Medium) Members(ports []*radio.Port) {
+// Members sets the attached ports, with the arguments of a Model's Members.
+func (m *Medium) Members(ports []*radio.Port, from []int) {
 	m.Tally(len(m.untallied))
-	known := make(map[*radio.Port]*member, len(m.members))
-	before := make(map[*radio.Port]int, len(m.members))
-	for slot, r := range m.members {
-		known[r.port], before[r.port] = r, slot
-	}
-	members, from := make([]*member, len(ports)), make([]int, len(ports))
-	for slot, p := range ports {
-		members[slot], from[slot] = known[p], -1
-		if members[slot] == nil {
-			members[slot] = &member{port: p}
+	members := make([]*member, len(ports))
+	for slot, was := range from {
+		if was >= 0 {
+			members[slot] = m.members[was]
 		} else {
-			from[slot] = before[p]
+			members[slot] = &member{port: ports[slot]}
 		}
-		p.Slot = slot
 	}
 	for _, r := range members {
 		r.moveLinks(from)

@@ -52,7 +52,7 @@ func mediumOf(nodes int, config Config) (*Medium, []*radio.Port) {
 		config.Radio = func(*radio.Port) Radio { return emaneRadio }
 	}
 	m, ports := NewMedium(config), portsOf(nodes)
-	m.Members(ports)
+	m.Members(ports, radio.SetSlots(nil, ports))
 	return m, ports
 }
 
@@ -223,7 +223,8 @@ func TestLinksKeepTheirStatisticsAcrossChangesOfMembers(t *testing.T) {
 		_, _ = receive(m, send(m, p[2], uint64(i), int64(i)*100, int64(i)*100+50), p[3])
 	}
 	before := m.AppendLinks(nil, p[3])
-	m.Members([]*radio.Port{p[3], p[2], p[1]})
+	members := []*radio.Port{p[3], p[2], p[1]}
+	m.Members(members, radio.SetSlots(p, members))
 	after := m.AppendLinks(nil, p[3])
 	if len(before) != 1 || len(after) != 1 || before[0] != after[0] || before[0].FromNEM != p[2].NEM {
 		t.Fatalf("links %+v, and after the change %+v", before, after)

@@ -67,20 +67,18 @@ func (m *Model) Configure(config Config) {
 }
 
 // Members implements radio.Model.
-func (m *Model) Members(_ int64, ports []*radio.Port) {
-	known := make(map[*radio.Port]*sender, len(m.senders))
-	for _, s := range m.senders {
-		known[s.port] = s
-	}
-	m.medium.Members(ports)
-	m.senders = make([]*sender, len(ports))
+func (m *Model) Members(_ int64, ports []*radio.Port, from []int) {
+	m.medium.Members(ports, from)
+	senders := make([]*sender, len(ports))
 	for slot, p := range ports {
-		m.senders[slot] = known[p]
-		if m.senders[slot] == nil {
-			m.senders[slot] = &sender{port: p}
+		s := &sender{port: p}
+		if was := from[slot]; was >= 0 {
+			s = m.senders[was]
 		}
-		m.senders[slot].rate = m.config.RateBitsPerSecond(p)
+		s.rate = m.config.RateBitsPerSecond(p)
+		senders[slot] = s
 	}
+	m.senders = senders
 }
 
 // Transmit implements radio.Model.

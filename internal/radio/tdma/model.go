@@ -145,29 +145,24 @@ func (m *Model) Configure(now int64, config Config) {
 }
 
 // Members implements radio.Model.
-func (m *Model) Members(now int64, ports []*radio.Port) {
-	before := make(map[*radio.Port]*station, len(m.stations))
-	from := make(map[*radio.Port]int, len(m.stations))
-	for slot, s := range m.stations {
-		before[s.port], from[s.port] = s, slot
-	}
-	stations, moved := make([]*station, len(ports)), make([]int, len(ports))
-	for slot, p := range ports {
-		stations[slot], moved[slot] = before[p], -1
-		if s := before[p]; s != nil {
-			moved[slot] = from[p]
-			delete(before, p)
+func (m *Model) Members(now int64, ports []*radio.Port, from []int) {
+	before, stations := m.stations, make([]*station, len(ports))
+	for slot, was := range from {
+		if was >= 0 {
+			stations[slot], before[was] = before[was], nil
 		} else {
-			stations[slot] = m.newStation(now, p)
+			stations[slot] = m.newStation(now, ports[slot])
 		}
 	}
 	for _, s := range before {
-		m.removeStation(s)
+		if s != nil {
+			m.removeStation(s)
+		}
 	}
 	m.stations = stations
 	m.outcomes, m.inRange = make([]burstOutcome, len(ports)), make([]burstsInRange, len(ports))
-	m.medium.Members(ports)
-	m.moveReceivers(moved)
+	m.medium.Members(ports, from)
+	m.moveReceivers(from)
 	m.planSlots(now)
 }
 

@@ -17,6 +17,7 @@ type simulation struct {
 	engine  *radio.Engine
 	network *radio.Network
 	model   *Model
+	order   *anyOrder
 	ports   []*radio.Port // in the model's order
 	all     []*radio.Port // also those that have gone
 	now     int64
@@ -121,8 +122,9 @@ func newSimulation(t testing.TB, count int, change func(c *Config)) *simulation 
 		}}
 	change(&s.config)
 	s.model = New(s.config)
+	s.order = &anyOrder{Model: s.model}
 	var err error
-	if s.network, err = s.engine.NewNetwork(radio.NetworkOptions{Model: s.model, MTU: 9000}); err != nil {
+	if s.network, err = s.engine.NewNetwork(radio.NetworkOptions{Model: s.order, MTU: 9000}); err != nil {
 		t.Fatal(err)
 	}
 	for range count {
@@ -153,7 +155,22 @@ func (s *simulation) leave(p *radio.Port) {
 // reorder gives the model its ports in another order.
 func (s *simulation) reorder(ports ...*radio.Port) {
 	s.ports = ports
-	s.model.Members(s.now, ports)
+	s.order.Members(s.now, ports, nil)
+}
+
+// anyOrder gives a model ports in any order. A network's keep theirs.
+type anyOrder struct {
+	*Model
+	ports []*radio.Port // as the model has them
+}
+
+func (m *anyOrder) Members(now int64, ports []*radio.Port, _ []int) {
+	from := make([]int, len(ports))
+	for slot, p := range ports {
+		from[slot], p.Slot = slices.Index(m.ports, p), slot
+	}
+	m.ports = ports
+	m.Model.Members(now, ports, from)
 }
 
 func macOf(nem int) radio.MAC { return radio.MAC(0x020200000000 + nem) }

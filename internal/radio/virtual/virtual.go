@@ -251,7 +251,7 @@ type Delay struct {
 }
 
 // Members implements radio.Model.
-func (d *Delay) Members(_ int64, ports []*radio.Port) { d.ports = ports }
+func (d *Delay) Members(_ int64, ports []*radio.Port, _ []int) { d.ports = ports }
 
 // Transmit implements radio.Model.
 func (d *Delay) Transmit(n *radio.Network, now int64, f *radio.Frame) {

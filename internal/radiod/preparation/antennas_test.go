@@ -68,7 +68,7 @@ func gains(t *testing.T, spec *v1alpha1.RadioNetworkSpec, m *moment) [2]float64 
 	for nem := range 3 {
 		ports = append(ports, &radio.Port{PortOptions: radio.PortOptions{NEM: nem + 1}})
 	}
-	medium.Members(ports)
+	medium.Members(ports, radio.SetSlots(nil, ports))
 	result := [2]float64{math.NaN(), math.NaN()}
 	for i, pair := range [2][2]int{{0, 1}, {1, 0}} {
 		if n := medium.Neighbour(0, ports[pair[0]], ports[pair[1]], 100); n != nil {
