@@ -4,6 +4,7 @@
 package phy
 
 import (
+	"cmp"
 	"math"
 
 	"vignette.dev/vignette/internal/radio"
@@ -86,4 +87,16 @@ func overlap(signalHertz, signalBandwidth, receiverHertz, receiverBandwidth floa
 	low := math.Max(signalHertz-signalBandwidth/2, receiverHertz-receiverBandwidth/2)
 	high := math.Min(signalHertz+signalBandwidth/2, receiverHertz+receiverBandwidth/2)
 	return math.Max(high-low, 0) / signalBandwidth
+}
+
+// Noise is the band of a jammer. A value of 0 is that of the receiver.
+type Noise struct{ FrequencyHertz, BandwidthHertz float64 }
+
+// Share of the jammer's power that lies in a receiver's band.
+func (n Noise) Share(frequencyHertz, bandwidthHertz float64) float64 {
+	bandwidth := cmp.Or(n.BandwidthHertz, bandwidthHertz)
+	if bandwidth <= 0 {
+		return 0
+	}
+	return overlap(cmp.Or(n.FrequencyHertz, frequencyHertz), bandwidth, frequencyHertz, bandwidthHertz)
 }
