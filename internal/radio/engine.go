@@ -10,6 +10,17 @@ import (
 // Never is the time of what does not happen.
 const Never = math.MaxInt64
 
+// FarFuture in nanoseconds bounds times, so that very low rates cannot overflow them.
+const FarFuture = 1 << 60
+
+// TimeOnAir of bytes at a rate in bit/s, nanoseconds; 0 without a rate.
+func TimeOnAir(bytes int, bitsPerSecond float64) int64 {
+	if bitsPerSecond <= 0 {
+		return 0
+	}
+	return int64(math.Round(min(8e9*float64(bytes)/bitsPerSecond, FarFuture)))
+}
+
 // trimInterval in nanoseconds, after which unused buffers are freed.
 const trimInterval = 5e9
 

@@ -52,6 +52,18 @@ func TestThePoolKeepsContentsApartAndShrinks(t *testing.T) {
 	}
 }
 
+func TestTimeOnAirIsThatOfTheEthernetFrame(t *testing.T) {
+	for _, c := range []struct {
+		bytes int
+		rate  float64
+		want  int64
+	}{{942, 1e6, 7_536_000}, {100, 9.8e3, 81_632_653}, {1514, 0, 0}, {1514, 1e-300, FarFuture}} {
+		if got := TimeOnAir(c.bytes, c.rate); got != c.want {
+			t.Errorf("%d bytes at %v bit/s: %d ns; want %d", c.bytes, c.rate, got, c.want)
+		}
+	}
+}
+
 func TestHistogramsCountIntoTheRightBuckets(t *testing.T) {
 	var h Histogram
 	for _, v := range []int64{0, 20e3, 20e3 + 1, 2e9} {

@@ -58,7 +58,7 @@ func TestBothLimitsHold(t *testing.T) {
 func TestAFrameNeverArrivesOverTheSlowestLink(t *testing.T) {
 	q := Queue{Parameters: Parameters{RateBitsPerSecond: 1e-9}} // the slowest that the API accepts
 	for range 3 {
-		if arrival, _, _ := q.Offer(time.Hour.Nanoseconds(), 60); arrival < farFuture {
+		if arrival, _, _ := q.Offer(time.Hour.Nanoseconds(), 60); arrival < radio.FarFuture {
 			t.Errorf("a frame arrives at %v; want after many years", time.Duration(arrival))
 		}
 	}

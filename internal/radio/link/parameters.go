@@ -48,14 +48,6 @@ type GilbertElliott struct {
 	LossInGood, LossInBad float64
 }
 
-// transmission is how long a frame of the given length in bytes occupies the link, nanoseconds.
-func (p *Parameters) transmission(length int) int64 {
-	if p.RateBitsPerSecond <= 0 {
-		return 0
-	}
-	return int64(math.Round(min(8e9*float64(length)/p.RateBitsPerSecond, farFuture)))
-}
-
 // delay returns a frame's delay in nanoseconds for a normal score.
 func (p *Parameters) delay(score float64) int64 {
 	if p.Jitter <= 0 {

@@ -6,9 +6,6 @@ import (
 	"vignette.dev/vignette/internal/radio"
 )
 
-// farFuture in nanoseconds bounds times, so that very slow links cannot overflow them.
-const farFuture = 1 << 61
-
 // Queue is one sender's egress onto one link. Times are nanoseconds of any monotonic clock.
 type Queue struct {
 	Parameters
@@ -144,7 +141,7 @@ func (q *Queue) enqueue(now int64, length int, score float64) (arrival int64, re
 	}
 	q.depth++
 	q.bytes += int64(length)
-	q.freeAt = min(max(now, q.freeAt)+q.transmission(length), farFuture)
+	q.freeAt = min(max(now, q.freeAt)+radio.TimeOnAir(length, q.RateBitsPerSecond), radio.FarFuture)
 	arrival = q.freeAt + q.delay(score)
 	if !q.Reorder {
 		arrival = max(arrival, q.latestArrival)

@@ -33,15 +33,3 @@ func TestJitterIsUniformOverItsWidth(t *testing.T) {
 		}
 	}
 }
-
-func TestTimeOnAirIsThatOfTheEthernetFrame(t *testing.T) {
-	for _, c := range []struct {
-		bytes int
-		rate  float64
-		want  int64
-	}{{942, 1e6, 7_536_000}, {100, 9.8e3, 81_632_653}, {1514, 0, 0}, {1514, 1e-300, farFuture}} {
-		if got := timeOnAir(c.bytes, c.rate); got != c.want {
-			t.Errorf("%d bytes at %v bit/s: %d ns; want %d", c.bytes, c.rate, got, c.want)
-		}
-	}
-}

@@ -175,7 +175,8 @@ func (m *Model) start(n *radio.Network, at int64, b *burst, f *radio.Frame) {
 		}
 		b.FrequencyHertz, b.PowerDBm = r.FrequencyHertz, r.TransmitPowerDBm
 	}
-	b.Source, b.Start, b.End = b.sender.port, at, at+timeOnAir(b.Bytes, b.RateBitsPerSecond)
+	// As in EMANE the time on air is that of the Ethernet frame, without a header of the radio.
+	b.Source, b.Start, b.End = b.sender.port, at, at+radio.TimeOnAir(b.Bytes, b.RateBitsPerSecond)
 	m.medium.Begin(&b.Transmission)
 	b.sending, b.sender.sending = true, true
 	b.sender.free = b.End + m.pause(b.End-b.Start)
@@ -188,21 +189,9 @@ func (m *Model) start(n *radio.Network, at int64, b *burst, f *radio.Frame) {
 // pause returns how long a node may not send after a frame, by the duty cycle.
 func (m *Model) pause(onAir int64) int64 {
 	if share := m.config.DutyCycle; share > 0 && share < 1 {
-		return int64(min(float64(onAir)*(1/share-1), farFuture))
+		return int64(min(float64(onAir)*(1/share-1), radio.FarFuture))
 	}
 	return 0
-}
-
-// farFuture in nanoseconds bounds times, so that very low rates cannot overflow them.
-const farFuture = 1 << 60
-
-// timeOnAir of a frame in nanoseconds. As in EMANE it is that of the Ethernet frame, without a header of the
-// radio.
-func timeOnAir(lengthBytes int, bitsPerSecond float64) int64 {
-	if bitsPerSecond <= 0 {
-		return 0
-	}
-	return int64(math.Round(min(8e9*float64(lengthBytes)/bitsPerSecond, farFuture)))
 }
 
 // arrive delivers a frame to those that receive it: the addressee, or all in range.
