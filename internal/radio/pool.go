@@ -1,5 +1,22 @@
 package radio
 
+// Recycled keeps things for another use, so that models do not allocate per frame.
+type Recycled[T any] struct{ kept []*T }
+
+// Get returns one as it was kept, or a new one.
+func (r *Recycled[T]) Get() *T {
+	last := len(r.kept) - 1
+	if last < 0 {
+		return new(T)
+	}
+	x := r.kept[last]
+	r.kept = r.kept[:last]
+	return x
+}
+
+// Keep keeps those that nothing refers to any more.
+func (r *Recycled[T]) Keep(all ...*T) { r.kept = append(r.kept, all...) }
+
 // Waiting frames are copied into buffers of few sizes. Position reports are far smaller than an MTU, and
 // thousands of them may wait at a slow link.
 var bufferSizes = [...]int{256, 1024, 2048, 10240, 65536}

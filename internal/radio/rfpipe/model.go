@@ -41,7 +41,7 @@ type Model struct {
 	config  Config
 	medium  *phy.Medium
 	senders []*sender // by slot
-	bursts  burstPool
+	bursts  radio.Recycled[burst]
 	// Scratch.
 	receivers []*radio.Port
 	shipment  radio.Shipment
@@ -84,7 +84,7 @@ func (m *Model) Members(_ int64, ports []*radio.Port, from []int) {
 // Transmit implements radio.Model.
 func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 	s := m.senders[f.Source.Slot]
-	b := m.bursts.get()
+	b := m.bursts.Get()
 	b.sender, b.Index, b.Bytes, b.RateBitsPerSecond = s, s.offered, len(f.Data), s.rate
 	s.offered++
 	f.Context = b
@@ -126,7 +126,7 @@ func (m *Model) Due(n *radio.Network, now int64, f *radio.Frame) {
 		m.startNext(n, f.Due, b.sender)
 	}
 	m.arrive(n, now, b, f)
-	m.bursts.put(b)
+	m.recycle(b)
 }
 
 // enqueue sends a frame, or queues it behind others.
@@ -229,7 +229,12 @@ func (m *Model) receive(now int64, b *burst, to *phy.Neighbour) {
 
 func (m *Model) drop(n *radio.Network, b *burst, reason radio.Reason) {
 	n.Drop(b.frame, reason)
-	m.bursts.put(b)
+	m.recycle(b)
+}
+
+func (m *Model) recycle(b *burst) {
+	*b = burst{}
+	m.bursts.Keep(b)
 }
 
 // Medium that the radios share. It is for the thread of the network's loop.

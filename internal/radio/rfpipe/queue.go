@@ -26,7 +26,7 @@ type burst struct {
 	waits   bool         // held until the duty cycle lets its sender send
 	remote  bool         // sent on another host
 	frame   *radio.Frame // while it waits
-	next    *burst       // in a queue
+	next    *burst       // in the queue
 }
 
 // queue is first in, first out.
@@ -53,21 +53,4 @@ func (q *queue) pop() *burst {
 		q.length--
 	}
 	return b
-}
-
-// burstPool recycles bursts.
-type burstPool struct{ free *burst }
-
-func (p *burstPool) get() *burst {
-	b := p.free
-	if b == nil {
-		return &burst{}
-	}
-	p.free, b.next = b.next, nil
-	return b
-}
-
-func (p *burstPool) put(b *burst) {
-	*b = burst{next: p.free}
-	p.free = b
 }

@@ -32,13 +32,13 @@ func (m *Model) ship(n *radio.Network, b *burst, f *radio.Frame) {
 // ReceiveShipment implements radio.DistributedModel: the transmission is on the air at the same time on all hosts, and
 // is received at its end.
 func (m *Model) ReceiveShipment(n *radio.Network, _ int64, f *radio.Frame, s *radio.Shipment) {
-	b := m.bursts.get()
+	b := m.bursts.Get()
 	b.sender, b.sending, b.remote = m.senders[f.Source.Slot], true, true
 	b.Transmission = phy.Transmission{Source: f.Source, Index: s.Index, Start: s.Start, End: s.Due, FrequencyHertz: s.FrequencyHertz,
 		PowerDBm: s.PowerDBm, RateBitsPerSecond: s.RateBitsPerSecond, Bytes: s.Bytes}
 	m.medium.Begin(&b.Transmission)
 	if len(s.Data) == 0 {
-		m.bursts.put(b)
+		m.recycle(b)
 		n.Radiate(s.Due, f)
 		return
 	}

@@ -35,9 +35,9 @@ type Model struct {
 	busy    []*slotInUse
 	current *slotInUse
 
-	free        []*entry
-	freeBursts  []*burst
-	freeSlots   []*slotInUse
+	entries     radio.Recycled[entry]
+	bursts      radio.Recycled[burst]
+	slots       radio.Recycled[slotInUse]
 	outcomes    []burstOutcome // by receiver, for the burst number burstNumber
 	burstNumber uint64
 	inRange     []burstsInRange // by receiver, in a slot with several bursts
@@ -255,7 +255,7 @@ func (m *Model) Due(n *radio.Network, _ int64, f *radio.Frame) { n.Drop(f, radio
 func (m *Model) Transmit(n *radio.Network, now int64, f *radio.Frame) {
 	m.network = n
 	s := m.stations[f.Source.Slot]
-	e := m.newEntry()
+	e := m.entries.Get()
 	e.frame, e.to, e.length, e.dscp = n.Keep(f), f.Destination, len(f.Data), dscpOf(f.Data)
 	e.class, e.nem, e.missedBefore = classOf(e.dscp), addressee(n, f.Destination), s.slots.Missed
 	if dropped := s.push(e, m.config.Queue.Depth); dropped != nil {
@@ -308,19 +308,9 @@ func (m *Model) drop(e *entry, reason radio.Reason) {
 	m.freeEntry(e)
 }
 
-// newEntry returns an empty entry.
-func (m *Model) newEntry() *entry {
-	if len(m.free) == 0 {
-		return &entry{}
-	}
-	e := m.free[len(m.free)-1]
-	m.free = m.free[:len(m.free)-1]
-	return e
-}
-
 func (m *Model) freeEntry(e *entry) {
 	*e = entry{outcomes: e.outcomes[:0]}
-	m.free = append(m.free, e)
+	m.entries.Keep(e)
 }
 
 // Medium that the radios share. It is for the thread of the network's loop, as is StatisticsOf.

@@ -57,7 +57,7 @@ func (m *Model) recycle(b *burst) {
 	b.filling.reset()
 	if !b.isLocal() {
 		b.station = nil
-		m.freeBursts = append(m.freeBursts, b)
+		m.bursts.Keep(b)
 	}
 }
 

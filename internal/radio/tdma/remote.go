@@ -43,7 +43,7 @@ func (m *Model) ReceiveShipment(n *radio.Network, now int64, f *radio.Frame, s *
 		return
 	}
 	u := m.slotOf(now, s)
-	b := m.newBurst()
+	b := m.bursts.Get()
 	b.station = m.stations[f.Source.Slot]
 	// All radios have the same slots, whatever difference of the hosts' clocks remains.
 	start := m.airStart(u)
@@ -83,15 +83,6 @@ func (m *Model) agrees(s *radio.Shipment) bool {
 	return max(off, -off) <= m.time.duration/2
 }
 
-func (m *Model) newBurst() *burst {
-	if len(m.freeBursts) == 0 {
-		return &burst{}
-	}
-	b := m.freeBursts[len(m.freeBursts)-1]
-	m.freeBursts = m.freeBursts[:len(m.freeBursts)-1]
-	return b
-}
-
 // addRemotePart adds a part of a frame to a burst, and the frame with its last part.
 func (m *Model) addRemotePart(b *burst, p *radio.Part) {
 	s, key := b.station, streamKey{p.Class, addressee(m.network, p.Destination)}
@@ -101,7 +92,7 @@ func (m *Model) addRemotePart(b *burst, p *radio.Part) {
 		e = nil
 	}
 	if e == nil {
-		e = m.newEntry()
+		e = m.entries.Get()
 		e.to, e.nem, e.class, e.sequence = p.Destination, key.nem, p.Class, p.Sequence
 	}
 	e.incomplete = e.incomplete || p.Offset != e.sent

@@ -53,12 +53,7 @@ func (m *Model) findInUse(slot, duration int64) *slotInUse {
 
 // newSlotInUse adds a slot, with stations listening as in the slot listening.
 func (m *Model) newSlotInUse(slot, duration, ends, listening int64) *slotInUse {
-	var u *slotInUse
-	if last := len(m.freeSlots) - 1; last >= 0 {
-		u, m.freeSlots = m.freeSlots[last], m.freeSlots[:last]
-	} else {
-		u = &slotInUse{}
-	}
+	u := m.slots.Get()
 	*u = slotInUse{slot: slot, duration: duration, end: ends, listensOn: u.listensOn[:0], bursts: u.bursts[:0]}
 	m.listen(u, listening)
 	at, _ := slices.BinarySearchFunc(m.busy, ends, func(u *slotInUse, ends int64) int { return cmp.Compare(u.end, ends) })
@@ -72,7 +67,7 @@ func (m *Model) finishUntil(now int64) {
 	for ; over < len(m.busy) && m.busy[over].end <= now; over++ {
 		m.finishSlot(now, m.busy[over])
 	}
-	m.freeSlots = append(m.freeSlots, m.busy[:over]...)
+	m.slots.Keep(m.busy[:over]...)
 	m.busy = slices.Delete(m.busy, 0, over)
 }
 
@@ -130,7 +125,7 @@ func (m *Model) begin(now, slot int64) {
 	}
 	if len(m.current.bursts) == 0 { // such as under radio silence
 		m.busy = slices.DeleteFunc(m.busy, func(u *slotInUse) bool { return u == m.current })
-		m.freeSlots = append(m.freeSlots, m.current)
+		m.slots.Keep(m.current)
 	}
 }
 
