@@ -379,7 +379,7 @@ func (r *router) sendHello(now time.Duration, i *iface) {
 		r.updateMetric(l, now)
 		r.updateDependents(now, l)
 	}
-	r.chooseMPRs(now)
+	r.chooseMPRs()
 	local := []rfc5444.Entry{{Address: r.whole(i.Address), Attributes: []rfc5444.Attribute{{Type: addressLocalIf, Value: []byte{thisIf}}}}}
 	for _, other := range r.ifaces {
 		if other != i {
@@ -543,7 +543,7 @@ func (r *router) addLink(l *link, status uint8) {
 
 // chooseMPRs chooses the MPRs again if the neighbourhood has changed (RFC 7181 section 18). It runs just
 // before a HELLO, because a choice takes effect with the next one.
-func (r *router) chooseMPRs(_ time.Duration) {
+func (r *router) chooseMPRs() {
 	if !r.mprDirty {
 		return
 	}

@@ -109,9 +109,6 @@ func (r *router) receiveTC(now time.Duration, origin *remote, raw *rfc5444.RawMe
 	if err := raw.Decode(m); err != nil {
 		return fmt.Errorf("TC of %v: %w", raw.Originator, err)
 	}
-	if raw.AddressLength != r.length {
-		return fmt.Errorf("TC of %v: addresses of %d bytes, not %d", raw.Originator, raw.AddressLength, r.length)
-	}
 	validity, _, err := times(m)
 	if err != nil {
 		return fmt.Errorf("TC of %v: %w", raw.Originator, err)
