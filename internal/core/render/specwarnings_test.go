@@ -123,6 +123,25 @@ func TestWhatAScriptHasAfterTheStopHasAWarning(t *testing.T) {
 	}
 }
 
+func TestACorrelationOfNothingHasAWarning(t *testing.T) {
+	quarter := v1alpha1.Percent("25%")
+	link := func(l v1alpha1.LinkModel) v1alpha1.Network { return v1alpha1.Network{Name: "wan", Link: &l} }
+	for name, c := range map[string]struct {
+		network v1alpha1.Network
+		want    string
+	}{
+		"of jitter":        {link(v1alpha1.LinkModel{Jitter: "5ms", JitterCorrelation: &quarter}), ""},
+		"of no jitter":     {link(v1alpha1.LinkModel{Jitter: "0ms", JitterCorrelation: &quarter}), `spec.networks[0].link.jitterCorrelation: Invalid value: "25%": there is no jitter that it could correlate: give jitter too, here or in a change`},
+		"of losses":        {link(v1alpha1.LinkModel{Loss: "1%", LossCorrelation: &quarter}), ""},
+		"of no losses":     {link(v1alpha1.LinkModel{LossCorrelation: &quarter}), "there is no loss that it could correlate"},
+		"on one way":       {v1alpha1.Network{Links: []v1alpha1.GroupLink{{LinkModel: v1alpha1.LinkModel{LossCorrelation: &quarter}}}}, "spec.networks[0].links[0].lossCorrelation: "},
+		"of comm effects'": {v1alpha1.Network{CommEffects: true, Link: &v1alpha1.LinkModel{JitterCorrelation: &quarter}}, ""},
+	} {
+		spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{c.network}}
+		wantSaid(t, name, SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: &topology.Topology{}}, nil, nil), c.want)
+	}
+}
+
 func TestAScenarioOfAnotherFrequencyHasAWarning(t *testing.T) {
 	spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{{Name: "vhf"}}}
 	for name, c := range map[string]struct {
