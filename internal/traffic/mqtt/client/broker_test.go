@@ -682,3 +682,73 @@ func TestAClientTellsInWordsWhyItIsNotConnected(t *testing.T) {
 		}
 	}
 }
+
+func TestAClientTellsWhyTheBrokerEndsTheConnection(t *testing.T) {
+	t.Parallel()
+	const accepted = "\x20\x03\x00\x00\x00"
+	for want, answer := range map[string]string{
+		"the broker refuses the connection: Bad User Name or Password":    "\x20\x03\x00\x86\x00",
+		"the broker refuses the connection: Server unavailable: tomorrow": "\x20\x0e\x00\x88\x0b\x1f\x00\x08tomorrow",
+		"the broker says: Session taken over":                             accepted + "\xe0\x02\x8e\x00",
+		"the broker says: Quota exceeded: too much":                       accepted + "\xe0\x0d\x97\x0b\x1f\x00\x08too much",
+		"the broker says: reason 0xff":                                    accepted + "\xe0\x02\xff\x00",
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		c := open(t, subscriber(Version5, listener.Addr().String(), 0))
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_, _ = conn.Read(make([]byte, 1000)) // CONNECT
+		_, _ = conn.Write([]byte(answer))
+		waitFor(t, want, func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return slices.Contains(c.warnings, want)
+		})
+	}
+}
+
+func TestMessagesThatTheBrokerSaysItDoesNotTakeAreRefusedAndOthersGoOut(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		line, want string
+		qos, bytes int
+		retain     bool
+	}{
+		"packet":      {line: "max_packet_size 1000", qos: 0, bytes: 989, want: "a packet of 1001 bytes: the broker takes up to 1000"},
+		"packet, QoS": {line: "max_packet_size 1000", qos: 1, bytes: 987, want: "a packet of 1001 bytes: the broker takes up to 1000"},
+		"QoS":         {line: "max_qos 1", qos: 2, bytes: 1, want: "QoS 2: the broker takes up to 1"},
+		"retain":      {line: "retain_available false", qos: 1, bytes: 1, retain: true, want: "retain: the broker keeps no messages"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := startBroker(t, "allow_anonymous true", c.line)
+			setup := publisher(Version5, b.Address(), c.qos)
+			setup.Publish.Retain = c.retain
+			p := open(t, setup)
+			waitFor(t, "a connection", func() bool { _, connections := p.count(); return connections == 1 })
+			err := p.Publish("/PRT/x", make([]byte, c.bytes))
+			waitFor(t, c.want, func() bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return slices.ContainsFunc(append([]string{fmt.Sprint(err)}, p.warnings...), func(text string) bool { return strings.HasSuffix(text, c.want) })
+			})
+			if c.bytes == 1 {
+				return
+			}
+			if err := p.Publish("/PRT/x", []byte("small")); err != nil {
+				t.Fatal(err)
+			}
+			waitFor(t, "the next message", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.sent["small"] == 1 })
+			if _, connections := p.count(); connections != 1 {
+				t.Errorf("%d connections; want one", connections)
+			}
+		})
+	}
+}

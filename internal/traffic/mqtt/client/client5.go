@@ -1,16 +1,19 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/eclipse/paho.golang/autopaho"
+	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
 	"github.com/eclipse/paho.golang/paho/session/state"
 	"github.com/eclipse/paho.golang/paho/store/memory"
@@ -37,6 +40,8 @@ type client5 struct {
 	unacknowledged *keeper
 	// waiting has those that were not sent yet.
 	waiting *queue5
+	// broker is what the latest broker said of itself; nil before the first.
+	broker atomic.Pointer[paho.ConnackProperties]
 	// connections counts connections, so that a handler recognises that its own was replaced.
 	connections   atomic.Int64
 	subscriptions *transport.Subscriptions
@@ -44,8 +49,16 @@ type client5 struct {
 
 func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &client5{setup: s, dialer: d, cancel: cancel, waiting: &queue5{}, subscriptions: transport.NewSubscriptions(s.Setup, events)}
+	c := &client5{setup: s, dialer: d, cancel: cancel, subscriptions: transport.NewSubscriptions(s.Setup, events)}
+	c.waiting = &queue5{dropped: c.tooMuch(events)}
 	c.unacknowledged = &keeper{Store: memory.New(), again: c.waiting.putBack}
+	lost := make(chan error, 1) // why the connection ended; the library tells it beside OnConnectionDown
+	ended := func(why error) {
+		select {
+		case lost <- why:
+		default:
+		}
+	}
 	options := autopaho.ClientConfig{
 		ServerUrls:                    []*url.URL{{Scheme: "mqtt", Host: s.Broker}}, // a name only: the dialer knows where to go
 		KeepAlive:                     uint16(s.keepAlive / time.Second),
@@ -55,9 +68,14 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 		Queue:                         c.waiting,
 		ConnectPacketBuilder:          c.connectPacket,
 		AttemptConnection: func(ctx context.Context, _ autopaho.ClientConfig, _ *url.URL) (net.Conn, error) {
+			select {
+			case <-lost: // a second reason of the connection before
+			default:
+			}
 			return d.dial(ctx)
 		},
 		OnConnectionUp: func(m *autopaho.ConnectionManager, ack *paho.Connack) {
+			c.broker.Store(ack.Properties)
 			_, broker := d.connected()
 			if !ack.SessionPresent { // a broker with the session has the subscriptions
 				c.subscriptions.Forget()
@@ -67,15 +85,17 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 			go c.subscriptions.Ask(ctx, func(missing []string) bool { return c.subscribe(ctx, m, connection, missing) })
 		},
 		OnConnectionDown: func() bool {
-			events.Connection(false, "connection lost")
+			events.Lost(<-lost)
 			return true
 		},
-		OnConnectError: func(err error) { events.Lost(err) },
+		OnConnectError: func(err error) { events.Lost(refusedConnection(err)) },
 		ClientConfig: paho.ClientConfig{
-			ClientID:      s.ClientID,
-			Session:       state.New(c.unacknowledged, memory.New()),
-			PacketTimeout: handshake,
-			PingHandler:   pinger{},
+			ClientID:           s.ClientID,
+			Session:            state.New(c.unacknowledged, memory.New()),
+			PacketTimeout:      handshake,
+			PingHandler:        pinger{},
+			OnClientError:      ended,
+			OnServerDisconnect: func(d *paho.Disconnect) { ended(disconnection(d)) },
 			OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(r paho.PublishReceived) (bool, error) {
 				at := time.Now()
 				events.Received(at, r.Packet.Topic, r.Packet.Payload)
@@ -93,6 +113,33 @@ func newClient5(s setup, d *dialer, events transport.Events) (*client5, error) {
 	}
 	c.manager = manager
 	return c, nil
+}
+
+// said is what the broker says by a reason code (MQTT 5.0, 2.4), and in words of its own.
+func said(code byte, words string) string {
+	name, _, _ := strings.Cut(cmp.Or((&packets.Disconnect{ReasonCode: code}).Reason(), (&packets.Connack{ReasonCode: code}).Reason()), " - ")
+	name = cmp.Or(name, fmt.Sprintf("reason %#x", code))
+	if words != "" {
+		name += ": " + words
+	}
+	return name
+}
+
+// refusedConnection is the error of an attempt to connect, without the library's words.
+func refusedConnection(err error) error {
+	if refusal, ok := errors.AsType[*autopaho.ConnackError](err); ok {
+		return errors.New("the broker refuses the connection: " + said(refusal.ReasonCode, refusal.Reason))
+	}
+	return err
+}
+
+// disconnection is why the broker ends the connection.
+func disconnection(d *paho.Disconnect) error {
+	words := ""
+	if d.Properties != nil {
+		words = d.Properties.ReasonString
+	}
+	return errors.New("the broker says: " + said(d.ReasonCode, words))
 }
 
 // connectPacket adds the login, and the flag for a clean session on each connection, for which the library has no option.
@@ -147,19 +194,57 @@ func (c *client5) answered(filters []string, answer *paho.Suback, err error) {
 
 // refusal returns the reason of a refusal in words.
 func refusal(answer *paho.Suback, i int) string {
-	text := fmt.Sprintf("reason %#x", answer.Reasons[i])
-	if answer.Properties != nil && answer.Properties.ReasonString != "" {
-		text += ": " + answer.Properties.ReasonString
+	words := ""
+	if answer.Properties != nil {
+		words = answer.Properties.ReasonString
 	}
-	return text
+	return said(answer.Reasons[i], words)
 }
 
 func (c *client5) Publish(topic string, payload []byte) error {
 	if c.setup.publishQoS == 0 {
+		if err := c.beyond(mqttwire.Size(mqttwire.Publish{Topic: topic, Payload: payload}, mqttwire.MQTT5)); err != nil {
+			return err
+		}
 		return c.dialer.out.put(topic, payload)
 	}
 	message := &paho.Publish{Topic: topic, Payload: payload, QoS: c.setup.publishQoS, Retain: c.setup.retain}
 	return c.manager.PublishViaQueue(context.Background(), &autopaho.QueuePublish{Publish: message})
+}
+
+// beyond returns why the broker does not take a packet of a message (MQTT 5.0, 3.2.2.3). The library drops some without a word, and sends one
+// that is too large again on each connection.
+func (c *client5) beyond(packetBytes int) error {
+	broker := c.broker.Load()
+	switch {
+	case broker == nil:
+		return nil
+	case broker.MaximumQoS != nil && c.setup.publishQoS > *broker.MaximumQoS:
+		return fmt.Errorf("QoS %d: the broker takes up to %d", c.setup.publishQoS, *broker.MaximumQoS)
+	case c.setup.retain && !broker.RetainAvailable:
+		return errors.New("retain: the broker keeps no messages")
+	case broker.MaximumPacketSize != nil && packetBytes > int(*broker.MaximumPacketSize):
+		return fmt.Errorf("a packet of %d bytes: the broker takes up to %d", packetBytes, *broker.MaximumPacketSize)
+	}
+	return nil
+}
+
+// tooMuch returns a queue5.dropped that drops what the broker does not take.
+func (c *client5) tooMuch(events transport.Events) func(packet []byte) bool {
+	told := ""
+	return func(packet []byte) bool {
+		why := c.beyond(len(packet))
+		if why == nil {
+			return false
+		}
+		message, _ := mqttwire.ParsePublish(packet, mqttwire.MQTT5) // it was encoded here
+		if why.Error() != told {
+			told = why.Error()
+			c.setup.Warn(fmt.Sprintf("a message on topic %s is refused, and perhaps others, which are only counted: %s", message.Topic, told))
+		}
+		events.DropUnsent(message.Topic, message.Payload)
+		return true
+	}
 }
 
 // Close waits until all messages are acknowledged. Events.Sent was called for all messages that were written.

@@ -12,6 +12,8 @@ import (
 // queue5 has encoded messages of QoS 1 and 2 that the session does not have. It implements the library's queue.Queue. The
 // library's own has no way to put messages before others.
 type queue5 struct {
+	// dropped reports whether a message is dropped instead of being sent.
+	dropped  func(message []byte) bool
 	mu       sync.Mutex
 	messages list.List
 	// arrived closes with the next message; nil if nobody waits.
@@ -72,8 +74,11 @@ func (q *queue5) empty() bool {
 func (q *queue5) Peek() (queue.Entry, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if first := q.messages.Front(); first != nil {
-		return queued{q, first}, nil
+	for first := q.messages.Front(); first != nil; first = q.messages.Front() {
+		if !q.dropped(first.Value.([]byte)) {
+			return queued{q, first}, nil
+		}
+		q.messages.Remove(first)
 	}
 	return nil, queue.ErrEmpty
 }

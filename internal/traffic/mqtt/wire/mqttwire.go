@@ -87,20 +87,30 @@ func AppendPublish(dst []byte, topic string, payload []byte) ([]byte, error) {
 
 // Append appends a valid message as a PUBLISH packet of QoS 0, with empty properties if the form has any.
 func Append(dst []byte, p Publish, form Form) []byte {
-	remaining := 2 + len(p.Topic) + len(p.Payload)
-	if form.Properties {
-		remaining++
-	}
 	first := byte(TypePublish << 4)
 	if p.Retain {
 		first |= retain
 	}
-	dst = AppendVarint(append(dst, first), remaining)
+	dst = AppendVarint(append(dst, first), remaining(p, form))
 	dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(p.Topic))), p.Topic...)
 	if form.Properties {
 		dst = append(dst, 0)
 	}
 	return append(dst, p.Payload...)
+}
+
+func remaining(p Publish, form Form) int {
+	n := 2 + len(p.Topic) + len(p.Payload)
+	if form.Properties {
+		n++
+	}
+	return n
+}
+
+// Size is that of the packet that Append makes.
+func Size(p Publish, form Form) int {
+	n := remaining(p, form)
+	return 1 + len(AppendVarint(nil, n)) + n
 }
 
 // Form describes how a protocol's packets differ.
