@@ -151,6 +151,8 @@ type leg struct {
 	metrics *legMetrics
 	warn    func(text string)
 	stopped atomic.Bool
+	// refusal is why a message was last refused. Only write uses it.
+	refusal string
 
 	mu       sync.Mutex
 	reported string
@@ -247,7 +249,10 @@ func (l *leg) publish(m message) bool {
 		if !errors.Is(err, transport.ErrNotConnected) && !errors.Is(err, transport.ErrNoRoom) {
 			l.metrics.dropped(droppedRefused).Inc()
 			l.queue.release(m.print, len(m.content))
-			l.warn(fmt.Sprintf("message of %d bytes on topic %q: %v", len(m.content), m.topic, err))
+			if why := err.Error(); why != l.refusal {
+				l.refusal = why
+				l.warn(fmt.Sprintf("a message of %d bytes on topic %q is refused, and perhaps others, which are only counted: %s", len(m.content), m.topic, why))
+			}
 			return true
 		}
 		time.Sleep(retry)

@@ -15,6 +15,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"vignette.dev/vignette/internal/syncbuffer"
 	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -118,9 +119,10 @@ func (b *fakeBroker) setDown(down bool) {
 // running is a mediator between brokers named by the legs' names.
 type running struct {
 	*world
-	t    *testing.T
-	port int
-	stop func()
+	t        *testing.T
+	port     int
+	stop     func()
+	warnings syncbuffer.Buffer
 }
 
 func start(t *testing.T, change func(*trafficconfig.Mediator), legs ...trafficconfig.Leg) *running {
@@ -139,7 +141,9 @@ func start(t *testing.T, change func(*trafficconfig.Mediator), legs ...trafficco
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Run(ctx, config, map[string]transport.Open{"mqtt": r.open}, func(string) {}) }()
+	go func() {
+		done <- Run(ctx, config, map[string]transport.Open{"mqtt": r.open}, func(text string) { fmt.Fprintln(&r.warnings, text) })
+	}()
 	r.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -306,15 +310,18 @@ func TestWhatAClientKeepsIsBoundedWithTheQueue(t *testing.T) {
 func TestWhatAProtocolRefusesIsCountedAndTheRestGoesOn(t *testing.T) {
 	r := start(t, nil, trafficconfig.Leg{Name: "a"}, trafficconfig.Leg{Name: "b"})
 	r.broker("b").refuses = "bad"
-	for _, content := range []string{"1", "bad", "2"} {
+	for _, content := range []string{"1", "bad", "worse than bad", "2"} {
 		r.broker("a").publish("t", []byte(content))
 	}
 	r.sees("b", "t 1", "t 2")
-	if got := r.metric("messages_dropped_total", `leg="b"`, droppedRefused); got != 1 {
-		t.Errorf("%v messages refused; want 1", got)
+	if got := r.metric("messages_dropped_total", `leg="b"`, droppedRefused); got != 2 {
+		t.Errorf("%v messages refused; want 2", got)
+	}
+	if got := strings.Count(r.warnings.String(), "not to my taste"); got != 1 {
+		t.Errorf("the reason is told %d times; want once", got)
 	}
 	r.broker("b").publish("t", []byte("bad")) // is nobody's echo: it never went out
-	r.sees("a", "t 1", "t bad", "t 2", "t bad")
+	r.sees("a", "t 1", "t bad", "t worse than bad", "t 2", "t bad")
 }
 
 func TestWhatWaitsGoesOutAtTheEnd(t *testing.T) {
