@@ -13,10 +13,10 @@ import (
 // timetable's offset, independent of earlier messages.
 type publisher struct {
 	firstAfterSeconds float64
-	// afterConnection makes the start that of the first connection.
-	afterConnection bool
-	entity          string
-	timetable       timetable
+	// afterConnection makes the start that of the first connection. connectionless ones wait for their socket only.
+	afterConnection, connectionless bool
+	entity                          string
+	timetable                       timetable
 	// adapt adapts the period to the radio; nil for a fixed rate.
 	adapt    *adaptation
 	client   transport.Client
@@ -42,13 +42,8 @@ func (p *publisher) due(number int64) (time.Time, bool) {
 // run publishes from message number on until ctx or the messages end. A message whose time has passed is sent at once; none
 // is left out.
 func (p *publisher) run(ctx context.Context, number int64) {
-	if p.afterConnection {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.recorder.connectedOnce:
-			p.start = p.startAt(p.now(), number)
-		}
+	if !p.awaitConnection(ctx, number) {
+		return
 	}
 	if p.adapt != nil {
 		p.runAdapted(ctx, number)
@@ -61,6 +56,28 @@ func (p *publisher) run(ctx context.Context, number int64) {
 		}
 		p.publish(number, due)
 	}
+}
+
+// awaitConnection waits for the first connection, if a message number has to; false once ctx has ended.
+func (p *publisher) awaitConnection(ctx context.Context, number int64) bool {
+	var over <-chan time.Time
+	switch {
+	case p.afterConnection:
+	case p.connectionless:
+		over = time.After(openTimeout)
+	default:
+		return true
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-over:
+	case <-p.recorder.connectedOnce:
+		if p.afterConnection {
+			p.start = p.startAt(p.now(), number)
+		}
+	}
+	return true
 }
 
 // startAt returns the start of the schedule for a connection before message number. After a restart that message comes next,

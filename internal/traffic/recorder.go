@@ -2,7 +2,6 @@ package traffic
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -197,15 +196,6 @@ func (r *recorder) connection(up bool, reason string) {
 		r.warn("connected")
 	default:
 		r.warn("not connected: " + reason)
-	}
-}
-
-// waitOpen waits for the first connection, for openTimeout at most.
-func (r *recorder) waitOpen(ctx context.Context) {
-	select {
-	case <-ctx.Done():
-	case <-r.connectedOnce:
-	case <-time.After(openTimeout):
 	}
 }
 

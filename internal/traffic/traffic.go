@@ -63,9 +63,6 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 		defer close(published)
 		if p != nil {
 			p.client = client
-			if config.Connectionless() {
-				r.waitOpen(publishing)
-			}
 			p.run(publishing, p.firstNumber())
 		}
 	}()
@@ -100,7 +97,8 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	}
 	_, size := table.largest()
 	warnOfSize(config.Publish.Payload, size, warn)
-	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, afterConnection: config.Publish.AfterConnection, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
+	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, afterConnection: config.Publish.AfterConnection, connectionless: config.Connectionless(),
+		entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
 		now: time.Now, adapt: newAdaptation(config.Publish, warn)}
 	if p.sleep, err = appinstance.Sleep(); err != nil {
 		return nil, err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttudp"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/wsn"
@@ -169,10 +168,13 @@ func (c Config) Validate() error {
 // LongestTime of a publisher: its period, also an adapted one.
 const LongestTime = 1_000_000 * time.Second
 
-// Connectionless reports whether an instance can publish once its socket is open, as it asks nobody for a connection.
+// Connectionless reports whether an instance can publish without a connection. One that also subscribes at a broker has one.
 func (c Config) Connectionless() bool {
-	minusOne := c.Publish != nil && c.Publish.QoS == mqttsn.QoSMinusOne && c.Subscribe == nil
-	return ProtocolOf(c.Protocol).Broadcast || zeromq.Multicast(c.Transport) || minusOne
+	qos := 0
+	if c.Publish != nil && c.Subscribe == nil {
+		qos = c.Publish.QoS
+	}
+	return ProtocolOf(c.Protocol).Connectionless(c.Transport, qos)
 }
 
 func (c Config) validatePublish(described protocol.Protocol) error {

@@ -4,6 +4,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -21,17 +22,24 @@ type Protocol struct {
 	// Port of its brokers, of UDP or TCP, and SecurePort that with TLS; 0 for the same.
 	Port, SecurePort int
 	UDP              bool
-	// MinQoS and MaxQoS of a publisher. A subscriber has 0 at least.
+	// MinQoS and MaxQoS of a publisher, below 0 without a connection. A subscriber has 0 at least.
 	MinQoS, MaxQoS int
 	// MaxPayloadBytes is the largest payload, for any topic.
 	MaxPayloadBytes int
 	// MaxTopicBytes is the longest topic or filter in UTF-8; 0 for that of MQTT. NotInTopics is what none may contain; empty for nothing.
 	MaxTopicBytes int
 	NotInTopics   string
+	// Multicast are its transports that ask nobody for a connection.
+	Multicast []string
 	// Versions: a client has a version of MQTT.
 	Versions bool
 	// CLibrary: its client needs a library that is not written in Go, which only the image of ZeroMQ has.
 	CLibrary bool
+}
+
+// Connectionless reports whether a client can publish once its socket is open, as it asks nobody for a connection.
+func (p Protocol) Connectionless(transport string, qos int) bool {
+	return p.Broadcast || qos < 0 || slices.Contains(p.Multicast, transport)
 }
 
 // CheckTopic returns an error for a topic or filter of MQTT that the protocol cannot carry. Its words follow the topic.

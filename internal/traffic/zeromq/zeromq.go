@@ -3,6 +3,7 @@ package zeromq
 
 import (
 	"fmt"
+	"slices"
 
 	"vignette.dev/vignette/internal/traffic/mqtttopic"
 	"vignette.dev/vignette/internal/traffic/protocol"
@@ -11,6 +12,7 @@ import (
 // Protocol has no port at IANA; its port is a common one. Subscribers use the next port.
 var Protocol = protocol.Protocol{
 	Name: "zeromq", Server: "ZeroMQ broker", Brokers: []string{"zeromqBroker"}, Port: 5555, MaxPayloadBytes: 268_435_000, CLibrary: true,
+	Multicast: []string{TransportPGM, TransportPGMRaw},
 }
 
 // Transports of ZeroMQ.
@@ -24,7 +26,7 @@ const (
 
 // Multicast reports whether a transport is PGM, in UDP or by raw sockets.
 func Multicast(transport string) bool {
-	return transport == TransportPGM || transport == TransportPGMRaw
+	return slices.Contains(Protocol.Multicast, transport)
 }
 
 // MinPGMKilobits is the lowest rate of a PGM sender in kbit/s: one packet of 1500 bytes a second. libpgm ends the process below it.
