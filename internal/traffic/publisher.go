@@ -15,8 +15,10 @@ type publisher struct {
 	firstAfterSeconds float64
 	// afterConnection makes the start that of the first connection. connectionless ones wait for their socket only.
 	afterConnection, connectionless bool
-	entity                          string
-	timetable                       timetable
+	// promised: the protocol keeps messages until the broker has them (QoS 1 and 2).
+	promised  bool
+	entity    string
+	timetable timetable
 	// adapt adapts the period to the radio; nil for a fixed rate.
 	adapt    *adaptation
 	client   transport.Client
@@ -100,7 +102,11 @@ func (p *publisher) publish(number int64, due time.Time) {
 	}
 	p.recorder.triggered(at, id, topic, content, p.timetable.reported(at))
 	p.recorder.metrics.lateness.Observe(max(0, at.Sub(due).Seconds()))
-	if err := p.client.Publish(topic, content); err != nil {
+	err := errTooMuchWaits
+	if !p.promised || p.recorder.hasRoom() {
+		err = p.client.Publish(topic, content)
+	}
+	if err != nil {
 		p.recorder.refused(id, err)
 	}
 }

@@ -22,12 +22,13 @@ type recorder struct {
 	warn             func(text string)
 
 	mu sync.Mutex
-	// pending has messages that were triggered and may still be sent, with their content's address. ids maps that address to them:
+	// pending has messages that were triggered and may still be sent, and pendingBytes their size. ids maps their content's address to them:
 	// most protocols pass the same content to Events.Sent, and reading the id from it would cost more than all else here.
-	pending  map[string]*byte
-	ids      map[*byte]string
-	up       bool
-	reported string
+	pending      map[string][]byte
+	pendingBytes int
+	ids          map[*byte]string
+	up           bool
+	reported     string
 	// refusal is why a message was last refused.
 	refusal string
 	// broker of the last connection; ended: connections no longer matter.
@@ -38,7 +39,7 @@ type recorder struct {
 }
 
 func newRecorder(instance, entity string, log *messagelog.Writer, m *metrics, warn func(string)) *recorder {
-	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string]*byte{}, ids: map[*byte]string{},
+	return &recorder{instance: instance, entity: entity, log: log, metrics: m, warn: warn, pending: map[string][]byte{}, ids: map[*byte]string{},
 		connectedOnce: make(chan struct{})}
 }
 
@@ -59,9 +60,9 @@ func (r *recorder) notLogged(err error) {
 
 // triggered logs a message that is due, before anything else happens to it.
 func (r *recorder) triggered(at time.Time, id, topic string, content []byte, reported *[3]float64) {
-	begin := unsafe.SliceData(content)
 	r.mu.Lock()
-	r.pending[id], r.ids[begin] = begin, id
+	r.pending[id], r.ids[unsafe.SliceData(content)] = content, id
+	r.pendingBytes += len(content) + overhead
 	r.mu.Unlock()
 	record := r.record(at, messagelog.Triggered, id, topic, len(content))
 	record.Position = reported
@@ -105,10 +106,11 @@ func (r *recorder) idOf(content []byte) string {
 
 // forget removes a pending message, and reports whether there was one. The caller has the lock.
 func (r *recorder) forget(id string) bool {
-	begin, pending := r.pending[id]
+	content, pending := r.pending[id]
 	if pending {
 		delete(r.pending, id)
-		delete(r.ids, begin)
+		delete(r.ids, unsafe.SliceData(content))
+		r.pendingBytes -= len(content) + overhead
 	}
 	return pending
 }
@@ -125,6 +127,22 @@ func (r *recorder) sent(at time.Time, topic string, content []byte) {
 	}
 	r.write(r.record(at, messagelog.Sent, id, topic, len(content)))
 	r.metrics.sent.Inc()
+}
+
+const (
+	// maxPending is the most bytes that wait with a promise (QoS 1 and 2). Without one the protocols have bounds of their own.
+	maxPending = 256 << 20
+	// overhead is about a message's memory beside its content.
+	overhead = 512
+)
+
+var errTooMuchWaits = fmt.Errorf("%d MiB of messages wait for the broker: the message is not sent", maxPending>>20)
+
+// hasRoom reports whether the last triggered message may wait. One alone always may.
+func (r *recorder) hasRoom() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending) == 1 || r.pendingBytes <= maxPending
 }
 
 // unsent returns how many messages are still to be sent.

@@ -67,7 +67,7 @@ func Run(ctx context.Context, config trafficconfig.Config, log *messagelog.Write
 		}
 	}()
 	<-ctx.Done()
-	shutDown(client, r, published, config.Publish != nil && config.Publish.QoS > 0)
+	shutDown(client, r, published, p != nil && p.promised)
 	return nil
 }
 
@@ -98,7 +98,7 @@ func newPublisher(config trafficconfig.Config, r *recorder, start time.Time, war
 	_, size := table.largest()
 	warnOfSize(config.Publish.Payload, size, warn)
 	p := &publisher{firstAfterSeconds: config.Publish.FirstAfterSeconds, afterConnection: config.Publish.AfterConnection, connectionless: config.Connectionless(),
-		entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
+		promised: config.Publish.QoS > 0, entity: config.Entity, timetable: table, recorder: r, start: start, sizeHint: size,
 		now: time.Now, adapt: newAdaptation(config.Publish, warn)}
 	if p.sleep, err = appinstance.Sleep(); err != nil {
 		return nil, err

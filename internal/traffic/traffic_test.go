@@ -560,6 +560,38 @@ func (c instantClient) Publish(topic string, content []byte) error {
 }
 func (instantClient) Close(context.Context) {}
 
+// keepingClient keeps messages as a protocol does without a connection.
+type keepingClient struct{ kept [][]byte }
+
+func (c *keepingClient) Publish(_ string, content []byte) error {
+	c.kept = append(c.kept, content)
+	return nil
+}
+func (*keepingClient) Close(context.Context) {}
+
+type largeMaker struct{}
+
+func (largeMaker) Append([]byte, string, time.Time) []byte { return make([]byte, 100<<20) }
+
+func TestMessagesThatWaitForABrokerAreBounded(t *testing.T) {
+	t.Parallel()
+	var warnings []string
+	r := newRecorder("n/x", "X", messagelog.NewWriter(&syncbuffer.Buffer{}), newMetrics("n/x"), func(text string) { warnings = append(warnings, text) })
+	client := &keepingClient{}
+	p := publisher{entity: "X", promised: true, timetable: &periodic{periodSeconds: 10, to: "t", maker: largeMaker{}}, recorder: r, client: client, now: time.Now}
+	for number := range int64(4) {
+		p.publish(number+1, time.Now())
+	}
+	if want := "message X_3 is refused, and perhaps others, which are only counted: 256 MiB of messages wait for the broker: the message is not sent"; len(client.kept) != 2 || !slices.Equal(warnings, []string{want}) {
+		t.Errorf("%d messages wait, with the warnings %q; want 2, and %q", len(client.kept), warnings, want)
+	}
+	r.sent(time.Now(), "t", client.kept[0])
+	p.publish(5, time.Now())
+	if len(client.kept) != 3 {
+		t.Errorf("%d messages were kept; want a third when one is sent", len(client.kept))
+	}
+}
+
 func TestTheLogSaysWhichBrokerAnInstanceWasConnectedTo(t *testing.T) {
 	t.Parallel()
 	one, two := startBroker(t), startBroker(t)
