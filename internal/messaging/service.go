@@ -25,8 +25,9 @@ import (
 )
 
 const (
-	// maxOutstanding requests of one service. Further ones fail and are never sent.
-	maxOutstanding = 4096
+	// maxOutstanding requests of one service, and bytes of theirs. Further ones fail and are never sent.
+	maxOutstanding      = 4096
+	maxOutstandingBytes = 256 << 20
 	// closeTimeout is how long to wait for outstanding requests: less than the 2 s of grace of instances.
 	closeTimeout = 1500 * time.Millisecond
 )
@@ -154,7 +155,7 @@ func waitFor(done <-chan struct{}, longest time.Duration) {
 
 // send starts a request for each message at its time. A message whose time has passed is sent at once; none is left out.
 func (s *service) send(ctx, requests context.Context, running *sync.WaitGroup, schedule schedule, start time.Time) {
-	room := make(chan struct{}, maxOutstanding)
+	var under outstanding
 	for number := firstNumber(schedule, s.numbers, s.now().Sub(start)); ; number++ {
 		m, ok := schedule.message(number - s.numbers.Before)
 		if !ok || s.sleep(ctx, start.Add(m.after)) != nil {
@@ -165,16 +166,41 @@ func (s *service) send(ctx, requests context.Context, running *sync.WaitGroup, s
 			s.neverSent(s.now(), p.id, p.to.Topic, request.Failed(request.Cancelled, err.Error()))
 			continue
 		}
-		select {
-		case room <- struct{}{}:
-			running.Go(func() {
-				defer func() { <-room }()
-				s.exchange(requests, p)
-			})
-		default:
-			s.neverSent(s.now(), p.id, p.to.Topic, request.Failed(request.Cancelled, fmt.Sprintf("%d requests are outstanding", maxOutstanding)))
+		if full := under.begin(len(p.request.Body)); full != "" {
+			s.neverSent(s.now(), p.id, p.to.Topic, request.Failed(request.Cancelled, full))
+			continue
 		}
+		running.Go(func() {
+			defer under.end(len(p.request.Body))
+			s.exchange(requests, p)
+		})
 	}
+}
+
+// outstanding counts the requests under way.
+type outstanding struct {
+	mu              sync.Mutex
+	requests, bytes int
+}
+
+// begin counts a request, or returns why there is no room for it. One alone always has room.
+func (o *outstanding) begin(bytes int) (full string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case o.requests == maxOutstanding:
+		return fmt.Sprintf("%d requests are outstanding", maxOutstanding)
+	case o.requests > 0 && o.bytes+bytes > maxOutstandingBytes:
+		return fmt.Sprintf("%d MiB of requests are outstanding", maxOutstandingBytes>>20)
+	}
+	o.requests, o.bytes = o.requests+1, o.bytes+bytes
+	return ""
+}
+
+func (o *outstanding) end(bytes int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.requests, o.bytes = o.requests-1, o.bytes-bytes
 }
 
 // outgoing is one request to send.
