@@ -299,26 +299,56 @@ func TestPrometheusStartsAnewWithItsConfiguration(t *testing.T) {
 	}
 }
 
+// allPods are the pods' templates of everything that the chart can install, by the name of what makes them.
+func allPods(t *testing.T, arguments ...string) (pods map[string]corev1.PodTemplateSpec, manifests string) {
+	t.Helper()
+	manifests = render(t, append([]string{"vignette", "vignette", "-n", "vignette-system", "--set", "monitoring.prometheus.enabled=true,console.enabled=true,console.origin=https://console.example",
+		"--set", "console.oidc.issuer=https://login.example,console.oidc.clientID=vignette"}, arguments...)...)
+	pods = map[string]corev1.PodTemplateSpec{}
+	for document := range strings.SplitSeq(manifests, "\n---\n") {
+		var d appsv1.Deployment // DaemonSets have their template at the same place
+		if yaml.Unmarshal([]byte(document), &d) == nil && (d.Kind == "Deployment" || d.Kind == "DaemonSet") {
+			pods[d.Name] = d.Spec.Template
+		}
+	}
+	if len(pods) != 5 {
+		t.Errorf("%d workloads, want operator, server, console, Prometheus and radiod", len(pods))
+	}
+	return pods, manifests
+}
+
 // TestEveryPodOfThePlatformHasThePodAnnotations that the values ask for.
 func TestEveryPodOfThePlatformHasThePodAnnotations(t *testing.T) {
-	made := render(t, "vignette", "vignette", "-n", "vignette-system", "--set", "monitoring.prometheus.enabled=true,console.enabled=true,console.origin=https://console.example",
-		"--set", "console.oidc.issuer=https://login.example,console.oidc.clientID=vignette,podAnnotations.mesh=none")
-	workloads := 0
-	for document := range strings.SplitSeq(made, "\n---\n") {
-		var d appsv1.Deployment
-		if yaml.Unmarshal([]byte(document), &d) != nil || d.Kind != "Deployment" && d.Kind != "DaemonSet" {
-			continue
-		}
-		workloads++
-		if got := d.Spec.Template.Annotations["mesh"]; got != "none" {
-			t.Errorf("pods of %s have the annotation mesh %q, want none", d.Name, got)
+	pods, made := allPods(t, "--set", "podAnnotations.mesh=none")
+	for name, pod := range pods {
+		if got := pod.Annotations["mesh"]; got != "none" {
+			t.Errorf("pods of %s have the annotation mesh %q, want none", name, got)
 		}
 	}
 	if args := deployment(t, "vignette-operator", made).Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, `--emane-annotations={"mesh":"none"}`) {
 		t.Errorf("the operator has the arguments %q, want the annotations for EMANE's pods", args)
 	}
-	if workloads != 5 {
-		t.Errorf("%d workloads, want operator, server, console, Prometheus and radiod", workloads)
+}
+
+// TestAQuotaOfRequestsAdmitsThePlatform: Kubernetes refuses a pod of which one container has none.
+func TestAQuotaOfRequestsAdmitsThePlatform(t *testing.T) {
+	pods, _ := allPods(t)
+	for name, pod := range pods {
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			if c.Resources.Requests.Cpu().IsZero() || c.Resources.Requests.Memory().IsZero() {
+				t.Errorf("%s: container %s requests %v, want cpu and memory", name, c.Name, c.Resources.Requests)
+			}
+		}
+	}
+}
+
+// TestThePluginIsInstalledUnderSELinux: a container of the usual type may not write into the host's folder.
+func TestThePluginIsInstalledUnderSELinux(t *testing.T) {
+	pods, _ := allPods(t)
+	for _, c := range pods["vignette-radiod"].Spec.InitContainers {
+		if options := c.SecurityContext.SELinuxOptions; options == nil || options.Type != "spc_t" {
+			t.Errorf("container %s has the SELinux options %v, want type spc_t", c.Name, options)
+		}
 	}
 }
 
