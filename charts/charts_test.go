@@ -317,6 +317,18 @@ func allPods(t *testing.T, arguments ...string) (pods map[string]corev1.PodTempl
 	return pods, manifests
 }
 
+// TestPrometheusFindsThePartsInEitherFamily: their Services have addresses of the cluster's first one.
+func TestPrometheusFindsThePartsInEitherFamily(t *testing.T) {
+	_, config := prometheus(t, "radiod.metricsPort=9700")
+	for part, port := range map[string]string{"server": "9090", "operator": "8080", "radiod": "9700"} {
+		for _, family := range []string{"A", "AAAA"} {
+			if want := "{names: [vignette-" + part + "-metrics], type: " + family + ", port: " + port + ","; !strings.Contains(config, want) {
+				t.Errorf("Prometheus does not look up %s", want)
+			}
+		}
+	}
+}
+
 // TestEveryPodOfThePlatformHasThePodAnnotations that the values ask for.
 func TestEveryPodOfThePlatformHasThePodAnnotations(t *testing.T) {
 	pods, made := allPods(t, "--set", "podAnnotations.mesh=none")
