@@ -354,6 +354,17 @@ func TestAQuotaOfRequestsAdmitsThePlatform(t *testing.T) {
 	}
 }
 
+// TestThePlatformRunsWhereTheValuesSay: radiod has values of its own.
+func TestThePlatformRunsWhereTheValuesSay(t *testing.T) {
+	pods, _ := allPods(t, "--set", "nodeSelector.pool=platform,tolerations[0].key=platform,tolerations[0].operator=Exists,priorityClassName=high")
+	for name, pod := range pods {
+		moved := pod.Spec.NodeSelector["pool"] == "platform" && pod.Spec.PriorityClassName == "high" && len(pod.Spec.Tolerations) == 1 && pod.Spec.Tolerations[0].Key == "platform"
+		if linux := pod.Spec.NodeSelector[corev1.LabelOSStable] == "linux"; !linux || moved == (name == "vignette-radiod") {
+			t.Errorf("%s has the selector %v, the tolerations %v and the priority class %q", name, pod.Spec.NodeSelector, pod.Spec.Tolerations, pod.Spec.PriorityClassName)
+		}
+	}
+}
+
 // TestThePluginIsInstalledUnderSELinux: a container of the usual type may not write into the host's folder.
 func TestThePluginIsInstalledUnderSELinux(t *testing.T) {
 	pods, _ := allPods(t)

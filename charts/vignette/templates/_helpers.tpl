@@ -46,3 +46,12 @@ projected:
 {{- $unit := regexFind "[A-Za-z]+$" (toString .) -}}
 {{- mulf (float64 (trimSuffix $unit (toString .))) (index $factors $unit) -}}
 {{- end }}
+
+{{/* where pods run that need no certain host, which radiod's do */}}
+{{- define "vignette.scheduling" -}}
+nodeSelector: {{- toYaml .Values.nodeSelector | nindent 2 }}
+tolerations: {{- toYaml .Values.tolerations | nindent 2 }}
+{{- with .Values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- end }}
