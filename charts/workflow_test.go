@@ -15,6 +15,7 @@ import (
 type workflowTemplate struct {
 	Spec struct {
 		SecurityContext *corev1.PodSecurityContext
+		NodeSelector    map[string]string
 		Templates       []struct {
 			Name, PodSpecPatch string
 			Container          *corev1.Container
@@ -60,6 +61,9 @@ func TestAWorkflowsPodsNeedNoConfigurationOfArgo(t *testing.T) {
 	w, pods := readWorkflow(t), 0
 	if c := w.Spec.SecurityContext; c == nil || c.RunAsNonRoot == nil || !*c.RunAsNonRoot || c.SeccompProfile == nil || c.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
 		t.Errorf("the pods' security context is %+v", c)
+	}
+	if got := w.Spec.NodeSelector[corev1.LabelOSStable]; got != "linux" {
+		t.Errorf("the pods run on hosts with %q, want linux", got)
 	}
 	for _, template := range w.Spec.Templates {
 		if template.Container == nil {

@@ -129,7 +129,7 @@ func (r *Amounts) add(list corev1.ResourceList, pods, sign int64) {
 // Host is a machine of the cluster, or all of them.
 type Host struct {
 	Name string `json:"name"`
-	// Usable hosts accept pods: ready, not cordoned, not tainted.
+	// Usable hosts run nodes of experiments: ready, not cordoned, not tainted, not kept free of them.
 	Usable      bool    `json:"usable"`
 	Allocatable Amounts `json:"allocatable"`
 	// Free is absent if the pods may not be read.

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/wording"
 )
@@ -177,7 +178,8 @@ func (c Cluster) hosts() Check {
 	case ready == 0:
 		return k.missing(found, "nodes of experiments need a Linux host that is ready: kubectl get nodes")
 	case open == 0:
-		return k.missing(found+", and none takes pods", "experiments find no room where all hosts are cordoned or tainted: kubectl uncordon NAME, or kubectl taint node NAME KEY-")
+		return k.missing(found+", and none takes pods", "experiments find no room where all hosts are cordoned, tainted or kept free of them: "+
+			"kubectl uncordon NAME, kubectl taint node NAME KEY-, or kubectl label node NAME "+queue.LabelExperiments+"-")
 	case len(down) > 0:
 		return k.warning(found, "not ready: "+listNames(down)+"; kubectl describe node shows why")
 	}

@@ -82,7 +82,7 @@ func TestMissingPartsOfAClusterHaveARemedy(t *testing.T) {
 		"no cluster":              {func(c *Cluster) { c.Unreachable = "connection refused" }, "API server", Missing, true, "connection refused", "vignette doctor --local"},
 		"an old Kubernetes":       {func(c *Cluster) { c.Version = "v1.32.2" }, "Kubernetes", Missing, true, "v1.32.2", "upgrade to 1.33 or newer"},
 		"no host":                 {func(c *Cluster) { c.Hosts.Value[0].Ready, c.Hosts.Value[1].OS = false, "windows" }, "hosts", Missing, true, "0 of 2", "kubectl get nodes"},
-		"no host that takes pods": {func(c *Cluster) { c.Hosts.Value[0].TakesPods, c.Hosts.Value[1].TakesPods = false, false }, "hosts", Missing, true, "2 of 2 are Linux and ready, and none takes pods", "kubectl taint"},
+		"no host that takes pods": {func(c *Cluster) { c.Hosts.Value[0].TakesPods, c.Hosts.Value[1].TakesPods = false, false }, "hosts", Missing, true, "2 of 2 are Linux and ready, and none takes pods", "kubectl label node NAME vignette.dev/experiments-"},
 		"a host that is down":     {func(c *Cluster) { c.Hosts.Value[0].Ready = false }, "hosts", Warning, false, "1 of 2", "not ready: h1"},
 		"an old kernel":           {func(c *Cluster) { c.Hosts.Value[1].Kernel = "4.19.0-1" }, "kernels", Warning, false, "4.19.0-1, 6.1.0", "before 5.4: h2"},
 		"no Multus":               {func(c *Cluster) { delete(c.Kinds, "NetworkAttachmentDefinition.k8s.cni.cncf.io") }, "Multus", Missing, true, "no NetworkAttachmentDefinitions", "install Multus"},

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/nodes"
@@ -232,7 +233,7 @@ func capacityChanges() predicate.Predicate {
 		before, ok := e.ObjectOld.(*corev1.Node)
 		after, alsoOK := e.ObjectNew.(*corev1.Node)
 		return ok && alsoOK && (!reflect.DeepEqual(before.Status.Allocatable, after.Status.Allocatable) ||
-			before.Spec.Unschedulable != after.Spec.Unschedulable || !reflect.DeepEqual(before.Spec.Taints, after.Spec.Taints))
+			queue.TakesPods(before) != queue.TakesPods(after))
 	}}
 }
 

@@ -309,7 +309,7 @@ export interface components {
         /** @description Host is a machine of the cluster, or all of them. */
         Host: {
             name: string;
-            /** @description usable hosts accept pods: ready, not cordoned, not tainted. */
+            /** @description usable hosts run nodes of experiments: ready, not cordoned, not tainted, not kept free of them. */
             usable: boolean;
             allocatable: components["schemas"]["Amounts"];
             /** @description free is absent if the pods may not be read. */

@@ -12,6 +12,12 @@ import (
 	resourcehelper "k8s.io/component-helpers/resource"
 )
 
+// LabelExperiments of a host, with value without, is set by administrators to keep nodes of experiments off it.
+const (
+	LabelExperiments = "vignette.dev/experiments"
+	without          = "false"
+)
+
 // workflowPods is the number of a workflow's pods beside an experiment's nodes, as only one step runs at a time.
 const workflowPods = 1
 
@@ -272,10 +278,30 @@ func (c *Cluster) Place(d *Demand) []Holding {
 	return holds
 }
 
-// TakesPods reports whether a node is ready, not cordoned and without a taint against pods.
+// withoutNodes are the labels of hosts on which no nodes of experiments run.
+func withoutNodes() []corev1.NodeSelectorRequirement {
+	return []corev1.NodeSelectorRequirement{
+		{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"windows"}},
+		{Key: LabelExperiments, Operator: corev1.NodeSelectorOpNotIn, Values: []string{without}},
+	}
+}
+
+// HostAffinity of the nodes of experiments keeps them off hosts that TakesPods leaves out for their labels.
+func HostAffinity() *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: withoutNodes()}},
+	}}}
+}
+
+// TakesPods reports whether a host runs nodes of experiments: it is ready, not cordoned, and has no taint or label against them.
 func TakesPods(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false
+	}
+	for _, unwanted := range withoutNodes() {
+		if slices.Contains(unwanted.Values, node.Labels[unwanted.Key]) {
+			return false
+		}
 	}
 	for _, taint := range node.Spec.Taints {
 		if taint.Effect == corev1.TaintEffectNoSchedule || taint.Effect == corev1.TaintEffectNoExecute {

@@ -216,9 +216,13 @@ func TestHostsThatTakeNoPodsDoNotCount(t *testing.T) {
 		return n
 	}
 	cluster := NewResourceKinds().ClusterOf([]corev1.Node{
-		change("good", func(*corev1.Node) {}),
+		change("good", func(n *corev1.Node) {
+			n.Labels = map[string]string{corev1.LabelOSStable: "linux", LabelExperiments: "true"}
+		}),
 		change("cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
 		change("tainted", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}} }),
+		change("of Windows", func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelOSStable: "windows"} }),
+		change("kept free", func(n *corev1.Node) { n.Labels = map[string]string{LabelExperiments: without} }),
 		change("down", func(n *corev1.Node) { n.Status.Conditions = nil }),
 	})
 	if len(cluster.Hosts) != 1 || cluster.Hosts[0].Name != "good" {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/agentconfig"
+	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
@@ -54,6 +55,7 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 		ServiceAccountName:            "default", // only the projected token authenticates it
 		HostAliases:                   hostAliases(in, node),
 		RestartPolicy:                 corev1.RestartPolicyNever,
+		Affinity:                      queue.HostAffinity(),
 		SchedulingGates:               []corev1.PodSchedulingGate{{Name: v1alpha1.SchedulingGate}},
 		AutomountServiceAccountToken:  ptr.To(false),
 		EnableServiceLinks:            ptr.To(false),

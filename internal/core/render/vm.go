@@ -13,6 +13,7 @@ import (
 	"k8s.io/utils/ptr"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
+	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/guestconfig"
 	"vignette.dev/vignette/operators/api/v1alpha1"
@@ -48,6 +49,7 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 	spec := settingsOf(in, node)
 	vm.Spec = kubevirtv1.VirtualMachineInstanceSpec{
 		Hostname:                      node.Name,
+		Affinity:                      queue.HostAffinity(),
 		EvictionStrategy:              ptr.To(kubevirtv1.EvictionStrategyNone),
 		TerminationGracePeriodSeconds: ptr.To(int64(5)),
 		Domain: kubevirtv1.DomainSpec{

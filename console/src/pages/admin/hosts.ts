@@ -65,6 +65,7 @@ function stateOf(host: KubernetesNode, capacity: Host | undefined): string {
   const ready = host.status?.conditions?.find((condition) => condition.type === "Ready");
   if (ready?.status !== "True") return `not ready: ${ready?.message ?? "it has not reported"}`;
   if (host.spec?.unschedulable) return "cordoned";
+  if (host.metadata.labels?.["vignette.dev/experiments"] === "false") return "kept free of experiments";
   return capacity?.usable === false ? "tainted" : "takes pods";
 }
 
