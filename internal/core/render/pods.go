@@ -86,12 +86,17 @@ func pod(in Input, node topology.Node, sites []apps.Site) *corev1.Pod {
 }
 
 func podAnnotations(e *v1alpha1.Experiment, node topology.Node, ports []int) map[string]string {
-	annotations := map[string]string{}
+	annotations := stayAnnotations()
 	if len(node.Attachments) > 0 {
 		annotations[nadv1.NetworkAttachmentAnnot] = selections(e, node)
 	}
 	maps.Copy(annotations, scrapeAnnotations(ports))
 	return annotations
+}
+
+// stayAnnotations keep autoscalers from emptying a host of nodes, which would end their run.
+func stayAnnotations() map[string]string {
+	return map[string]string{"cluster-autoscaler.kubernetes.io/safe-to-evict": "false", "karpenter.sh/do-not-disrupt": "true"}
 }
 
 func scrapeAnnotations(ports []int) map[string]string {

@@ -45,7 +45,7 @@ func VM(in Input, node topology.Node, made time.Time) *kubevirtv1.VirtualMachine
 		TypeMeta:   metav1.TypeMeta{APIVersion: kubevirtv1.GroupVersion.String(), Kind: "VirtualMachineInstance"},
 		ObjectMeta: ownedMeta(e, PodName(e.Name, node.Name), labels(e, v1alpha1.LabelNode, node.Name, v1alpha1.LabelGroup, node.Group)),
 	}
-	vm.Annotations = map[string]string{}
+	vm.Annotations = stayAnnotations() // KubeVirt gives them to the launcher's pod
 	spec := settingsOf(in, node)
 	vm.Spec = kubevirtv1.VirtualMachineInstanceSpec{
 		Hostname:                      node.Name,
