@@ -95,6 +95,14 @@ def test_figures_are_those_of_the_results():
     assert rows(latex.networks(RESULTS))[0] == ["wan", "10.0", "--", "10.0", "8.0", "--", "--", "4", "0", "1"]
 
 
+def test_delays_of_microseconds_keep_their_digits():
+    median = {"medianSeconds": {"low": 0.0005, "high": 0.00053}}
+    fast = ENTRY | {"name": "all", "delaySeconds": {"median": 0.000512, "max": 0.2}, "confidence": median}
+    table = rows(latex.groups(RESULTS | {"groups": [fast]}))
+    assert table[0][9] == "0.000512" and table[0][-1] == "0.200000"
+    assert dict(rows(latex.headline(RESULTS | {"groups": [fast]})))["Delay, median (s)"] == "0.000512 {[}0.000500, 0.000530{]}"
+
+
 def test_a_single_loss_or_arrival_of_many_is_never_rounded_away():
     def of(received: int, percent: float) -> dict:
         counts = ENTRY["messages"] | {"offered": 100_000, "received": received, "deliveredPercent": percent}

@@ -308,11 +308,11 @@ def test_tables_of_pictures_requests_and_groups_keep_a_single_loss_visible():
     assert summary.picture_cells({"pairs": 1, "knownPercent": 99.999, "errorMetres": None, "ageSeconds": None})[1] == "99.99"
     assert asked._bars("Failures", "Reason", [("timeout", 1)], 100_000, "").table.rows == [("timeout", "1", "0.01")]
     counts = dict.fromkeys(display._COUNTS, 1) | {"deliveredPercent": 99.999}
-    assert "99.99" in display._group({"name": "all", "messages": counts, "delaySeconds": None})
+    assert "99.99" in display._group({"name": "all", "messages": counts, "delaySeconds": None}, 4)
 
 
 def test_tables_of_delays_show_microseconds_where_there_are_some():
-    assert (charts.decimals([0.0, 0.25, 12.0]), charts.decimals([0.25, 0.00025])) == (4, 6)
+    assert [summary.decimals(times) for times in ([0.0, 0.25, None, 12.0], [0.25, 0.00025])] == [4, 6]
 
 
 @pytest.mark.parametrize(

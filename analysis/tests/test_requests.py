@@ -63,7 +63,7 @@ def test_what_tcp_repeats_is_not_counted_as_no_retransmission(tmp_path):
             lab.event("a/chat", "retransmitted", 1.2, "1", TO_B)
         analysis = analyse(lab.write())
         assert analysis.results["requests"]["retransmissions"] == want, transport
-        cells = summary.request_cells(analysis.results["requests"])
+        cells = summary.request_cells(analysis.results["requests"], 4)
         assert cells[summary.REQUEST_HEADER.index("retrans.")] == ("-" if want is None else str(want))
         groups = outputs._flat(analysis.results["groups"], ("name",))
         assert groups["retransmissions"][0] == want and "Requests" in [s.title for s in [asked.section(analysis)]]

@@ -145,8 +145,9 @@ def tables(results: dict, plan: dict | None = None) -> str:
     lines += [f"Group {entry['name']}: {summary.sentence(entry)}"]
     lines += [f"WARNING: {safe.line(text)}" for text in summary.warned(results)]
     lines += [f"Emulation: {sentence(results.get('verdict'), entry)}", *_outage_lines(results["gaps"] or []), ""]
-    groups = [[entry["name"], *_cells(entry)] for entry in results["groups"] or []]
-    publishers = [[entry["name"], *_cells(entry)] for entry in results["publishers"] or []]
+    of_groups, of_publishers = results["groups"] or [], results["publishers"] or []
+    digits = summary.places([*of_groups, *of_publishers])
+    groups, publishers = ([[entry["name"], *_cells(entry, digits)] for entry in some] for some in (of_groups, of_publishers))
     widths = _widths([_HEADER, *groups, *publishers])
     lines += _table("Deliveries by group (delays in seconds)", _HEADER, groups, widths)
     lines += _table("Deliveries by publisher (delays in seconds)", _HEADER, publishers, widths)
@@ -170,7 +171,8 @@ def tables(results: dict, plan: dict | None = None) -> str:
 
 def _pair_lines(results: dict) -> list[str]:
     """A table of pairs of groups, if there are several."""
-    rows = [[summary.pair(entry), *_cells(entry)] for entry in summary.pairs(results)]
+    entries = summary.pairs(results)
+    rows = [[summary.pair(entry), *_cells(entry, summary.places(entries))] for entry in entries]
     return _sized("Deliveries by groups of sender and receiver (delays in seconds)", _HEADER, rows) if rows else []
 
 
@@ -178,8 +180,8 @@ def _request_lines(results: dict) -> list[str]:
     """A table of requests by group and publisher; nothing if there are none."""
     if "requests" not in results:
         return []
-    rows = [[name, *summary.request_cells(entry)] for name, entry in summary.requests(results)]
-    return _sized("Requests by group, pair of groups and publisher (response times in seconds)", ["", *summary.REQUEST_HEADER], rows)
+    title = "Requests by group, pair of groups and publisher (response times in seconds)"
+    return _sized(title, ["", *summary.REQUEST_HEADER], summary.request_rows(results))
 
 
 def _burst_lines(results: dict) -> list[str]:
@@ -241,12 +243,12 @@ _SHOWN = {
 _HEADER = ["", *_SHOWN.values(), *("mean [95 %]" if q == "mean" else q for q in QUANTILES)]
 
 
-def _cells(entry: dict) -> list[str]:
+def _cells(entry: dict, digits: int) -> list[str]:
     counts = entry["messages"]
     delivered = summary.share(counts["received"], counts["offered"]) if counts["offered"] else "-"
     shown = counts | {"deliveredPercent": delivered, "unsent": counts["offered"] - counts["expected"]}
     cells = [str(shown[c]) for c in _SHOWN]
-    return cells + [summary.delay(entry, q, 4) or "-" for q in QUANTILES]
+    return cells + [summary.delay(entry, q, digits) or "-" for q in QUANTILES]
 
 
 def _widths(rows: list[list[str]]) -> list[int]:

@@ -23,13 +23,14 @@ def html(results: dict) -> str:
     groups = results["groups"] or []
     header = ("group", *_COUNTS.values(), *(f"{q} delay (s)" for q in QUANTILES))
     more = f"<p>{len(groups) - MAX_GROUPS} more groups are in results['groups'].</p>" if len(groups) > MAX_GROUPS else ""
-    return _table(("figure", "value"), summary.headline(results)) + _table(header, [_group(entry) for entry in groups[:MAX_GROUPS]]) + more
+    digits = summary.places(groups)
+    return _table(("figure", "value"), summary.headline(results)) + _table(header, [_group(entry, digits) for entry in groups[:MAX_GROUPS]]) + more
 
 
-def _group(entry: dict) -> tuple[str, ...]:
+def _group(entry: dict, digits: int) -> tuple[str, ...]:
     counts = entry["messages"]
     cells = (summary.percent(counts.get(c)) if c == "deliveredPercent" else str(counts[c]) for c in _COUNTS)
-    return (entry["name"], *cells, *(summary.delay(entry, q, 4) for q in QUANTILES))
+    return (entry["name"], *cells, *(summary.delay(entry, q, digits) for q in QUANTILES))
 
 
 def _table(header: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:

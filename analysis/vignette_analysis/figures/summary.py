@@ -1,5 +1,7 @@
 """The figures of a run as rows of text for every form of table: LaTeX, CSV, HTML."""
 
+from collections.abc import Iterable
+
 from ..data.radiolog import DROPS
 from .picture import FIGURES
 from .verdict import off_by
@@ -56,7 +58,7 @@ NAMES = {
     "p95": "95th percentile",
     "max": "greatest",
 }
-_OFF = (("median", "median (s)", 4), ("p95", "95th percentile (s)", 4), ("delivered", "received of offered (points)", 3))
+_OFF = {"median": "median (s)", "p95": "95th percentile (s)", "delivered": "received of offered (points)"}
 
 
 def headline(results: dict) -> list[tuple[str, str]]:
@@ -78,13 +80,12 @@ def headline(results: dict) -> list[tuple[str, str]]:
         ("Deliveries never sent", str(counts["offered"] - counts["expected"])),
         ("Duplicates", str(counts["duplicates"])),
     ]
-    for quantile, name in NAMES.items():
-        interval = _interval(confidence.get(f"{quantile}Seconds"), 4)
-        rows.append((f"Delay, {name} (s)", number(delay.get(quantile), 4) + interval))
+    rows += _times("Delay", delay, confidence)
     rows += [(f"Message on the wire, {name}, median (bytes)", text) for name, text in sizes(results)]
     rows += _headline_requests(entry.get("requests"))
     off = off_by(entry)
-    rows += [(f"Off by at most, {what}", number(off[key], decimals)) for key, what, decimals in _OFF if key in off]
+    digits = decimals(off.get(name) for name in ("median", "p95"))
+    rows += [(f"Off by at most, {what}", number(off[key], 3 if key == "delivered" else digits)) for key, what in _OFF.items() if key in off]
     rows += [("Warning", text) for text in warned(results)]
     rows.append(("Gaps in the results", str(len(results["gaps"] or []))))
     if confidence.get("level"):
@@ -108,9 +109,23 @@ def _headline_requests(entry: dict | None) -> list[tuple[str, str]]:
         ("Outstanding requests", str(entry["outstanding"])),
         ("Retransmissions of requests", number(entry["retransmissions"], 0)),
     ]
-    for quantile, name in NAMES.items():
-        rows.append((f"Response time, {name} (s)", number(response.get(quantile), 4) + _interval(confidence.get(f"{quantile}Seconds"), 4)))
-    return rows
+    return rows + _times("Response time", response, confidence)
+
+
+def _times(what: str, times: dict, confidence: dict) -> list[tuple[str, str]]:
+    """A row for each quantile, and the mean, with its interval of confidence."""
+    digits = decimals(times.values())
+    return [(f"{what}, {name} (s)", number(times.get(q), digits) + _interval(confidence.get(f"{q}Seconds"), digits)) for q, name in NAMES.items()]
+
+
+def decimals(times: Iterable[float | None]) -> int:
+    """Decimals of a table of times in seconds: 6 if some are below 10 ms, which 4 would leave two digits of."""
+    return 6 if any(0 < abs(time) < 0.010 for time in times if time is not None) else 4
+
+
+def places(entries: Iterable[dict], figure: str = "delaySeconds") -> int:
+    """Decimals of a table of the times of these entries."""
+    return decimals(time for entry in entries for time in (entry[figure] or {}).values())
 
 
 def number(value: float | None, decimals: int) -> str:
@@ -146,11 +161,18 @@ def requests(results: dict) -> list[tuple[str, dict]]:
 REQUEST_HEADER = ("requests", "sent", "receipts", "receipts %", "failed", "outstanding", "retrans.", "min", "median", "mean [95 %]", "p95", "max")
 
 
-def request_cells(entry: dict) -> list[str]:
-    """The figures of requests under REQUEST_HEADER."""
+def request_rows(results: dict) -> list[list[str]]:
+    """Name and the figures under REQUEST_HEADER of each entry of requests."""
+    named = requests(results)
+    digits = places((entry for _, entry in named), "responseSeconds")
+    return [[name, *request_cells(entry, digits)] for name, entry in named]
+
+
+def request_cells(entry: dict, digits: int) -> list[str]:
+    """The figures of requests under REQUEST_HEADER, times with so many decimals."""
     response, interval = entry["responseSeconds"] or {}, entry["confidence"]["meanSeconds"]
     counts = [entry["triggered"], entry["sent"], entry["receipts"], share(entry["receipts"], entry["triggered"]), failed(entry)]
-    times = [number(response.get(q), 4) + (_interval(interval, 4) if q == "mean" else "") for q in ("min", "median", "mean", "p95", "max")]
+    times = [number(response.get(q), digits) + (_interval(interval, digits) if q == "mean" else "") for q in ("min", "median", "mean", "p95", "max")]
     again = number(entry["retransmissions"], 0)
     return [*map(str, [*counts, entry["outstanding"]]), *(text or "-" for text in (again, *times))]
 

@@ -7,7 +7,7 @@ from ..figures import statistics, summary
 from ..figures.analysis import Analysis
 from ..figures.deliveries import KINDS, publishers_by_group
 from . import charts
-from .charts import decimals, fixed, number, share
+from .charts import fixed, number, share
 from .delays import Measure, box, boxes
 from .parts import Chart, Section, Table, Text, table
 
@@ -32,7 +32,7 @@ def section(analysis: Analysis) -> Section | None:
     named = [(entry["name"], entry["requests"]) for entry in results["groups"] if "requests" in entry]
     named += [(summary.pair(entry), entry["requests"]) for entry in summary.pairs(results) if "requests" in entry]
     senders = [(entry["name"], entry["requests"]) for entry in results["publishers"] or [] if "requests" in entry]
-    places = decimals(time for _, entry in named + senders for time in (entry["responseSeconds"] or {}).values())
+    places = summary.places((entry for _, entry in named + senders), "responseSeconds")
     parts: list = [_table("Requests by group and pair of groups", "Group", named, places)]
     parts.append(_table("Requests by publisher", "Publisher", senders, places, folded=len(senders) > MAX_ROWS))
     parts.append(_confidence(named + senders, places))

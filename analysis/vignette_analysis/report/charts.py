@@ -4,7 +4,7 @@ Series differ by colour and by pattern, dash or marker. All text is escaped.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
@@ -84,11 +84,6 @@ def fixed(value: float | None, decimals: int) -> str:
 def share(percent: float | None) -> str:
     """A share of so many percent, for columns of tables; an en dash for None."""
     return summary.percent(percent) or "\u2013"
-
-
-def decimals(delays: Iterable[float]) -> int:
-    """Decimals of a table of delays in seconds: 6 if some are below 10 ms, which 4 would leave two digits of."""
-    return 6 if any(0 < abs(delay) < 0.010 for delay in delays) else 4
 
 
 @dataclass(frozen=True)

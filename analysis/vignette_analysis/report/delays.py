@@ -6,8 +6,9 @@ import polars as pl
 
 from ..figures.analysis import Analysis
 from ..figures.deliveries import KINDS, publishers_by_group
+from ..figures.summary import decimals
 from . import charts, times
-from .charts import decimals, fixed, number, share
+from .charts import fixed, number, share
 from .parts import Chart, Section, Table, Text, table
 
 # Most points of the scatter, the slowest deliveries among them.

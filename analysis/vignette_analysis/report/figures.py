@@ -3,7 +3,7 @@
 from ..figures import summary
 from ..figures.analysis import Analysis
 from ..figures.deliveries import QUANTILES
-from .charts import decimals, fixed, number, share
+from .charts import fixed, number, share
 from .parts import Section, Table, Text, table
 
 _COUNTS = {
@@ -27,7 +27,7 @@ def section(analysis: Analysis) -> Section:
     """Counts and delays by group and by publisher, with intervals of confidence."""
     results = analysis.results
     every = [entry for name in ("groups", "pairs", "publishers") for entry in results.get(name) or []]
-    places = decimals(delay for entry in every for delay in (entry["delaySeconds"] or {}).values())
+    places = summary.places(every)
     groups, publishers = ([_row(entry, places) for entry in results[name] or []] for name in ("groups", "publishers"))
     parts: list = [table("Deliveries by group", ("Group", *_COUNTS.values(), *_DELAYS), groups)]
     if pairs := summary.pairs(results):

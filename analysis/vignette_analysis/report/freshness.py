@@ -2,9 +2,9 @@
 
 import polars as pl
 
+from ..figures import summary
 from ..figures.analysis import Analysis
 from ..figures.deliveries import QUANTILES
-from . import charts
 from .charts import fixed, number
 from .parts import Section, Table, Text, table
 
@@ -36,8 +36,8 @@ def _stages(analysis: Analysis) -> Table | None:
     if not rows:
         return None
     shown = [q for q in _QUANTILES if q in rows[0]]  # older tables have fewer
-    decimals = charts.decimals(row[q] for row in rows for q in shown)
-    cells = [(_STAGES[str(row["stage"])], number(row["count"]), *(fixed(row.get(q), decimals) for q in _QUANTILES)) for row in rows]
+    digits = summary.decimals(row[q] for row in rows for q in shown)
+    cells = [(_STAGES[str(row["stage"])], number(row["count"]), *(fixed(row.get(q), digits) for q in _QUANTILES)) for row in rows]
     header = ("Stage", "Count", "Min (s)", "Lower quartile", "Median (s)", "Mean (s)", "Upper quartile", "95 % (s)", "Max (s)")
     return table("Stages of the delay, of all deliveries", header, cells)
 

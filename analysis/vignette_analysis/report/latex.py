@@ -62,7 +62,6 @@ def pairs(entries: list[dict], results: dict) -> str:
 
 def requests(results: dict) -> str:
     """Counts and response times of requests by group, pair of groups and publisher."""
-    rows = [(name, *summary.request_cells(entry)) for name, entry in summary.requests(results)]
     header = (
         "Requests of",
         "Requests",
@@ -78,7 +77,7 @@ def requests(results: dict) -> str:
         "95 \\% (s)",
         "Max (s)",
     )
-    return _tabular("lrrrrlrr" + "r" * 5, header, rows, results, long=True)
+    return _tabular("lrrrrlrr" + "r" * 5, header, summary.request_rows(results), results, long=True)
 
 
 def headline(results: dict) -> str:
@@ -102,10 +101,11 @@ _FIGURE_HEADER = (*_FIGURES.values(), "Min (s)", "Q1 (s)", "Median (s)", "Mean (
 
 
 def _figure_rows(entries: list[dict] | None) -> Iterable[Sequence[str]]:
+    digits = summary.places(entries or [])
     for entry in entries or []:
         counts = entry["messages"]
         cells = [summary.percent(counts.get(c)) if c == "deliveredPercent" else str(counts[c]) for c in _FIGURES]
-        yield [entry["name"], *cells, *(summary.delay(entry, q, 4) for q in QUANTILES)]
+        yield [entry["name"], *cells, *(summary.delay(entry, q, digits) for q in QUANTILES)]
 
 
 def networks(results: dict) -> str:

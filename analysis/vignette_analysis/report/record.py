@@ -3,6 +3,7 @@
 import yaml
 
 from ..data.environment import flat
+from ..figures import summary
 from ..figures.analysis import Analysis
 from . import words
 from .charts import fixed, number, share
@@ -124,7 +125,8 @@ def late(analysis: Analysis) -> Section | None:
     if not verdict:
         return None
     parts: list = [Text(sentence) for sentence in verdict.get("context") or []]
-    if bounds := [_bounds(group) for group in analysis.results["groups"] if group.get("bounds")]:
+    digits = summary.places(analysis.results["groups"])
+    if bounds := [_bounds(group, digits) for group in analysis.results["groups"] if group.get("bounds")]:
         parts.append(table("How far figures may be off", ("Group", *_BOUNDS), bounds))
     if networks := verdict.get("networks"):
         parts.append(table("Frames and slots", _TIMING, [_timing(network) for network in networks]))
@@ -139,10 +141,10 @@ def late(analysis: Analysis) -> Section | None:
 _BOUNDS = ("Median from (s)", "to (s)", "95 % from (s)", "to (s)", "Delivered from (%)", "to (%)", "Deliveries in flight while late", "of them lost")
 
 
-def _bounds(group: dict) -> tuple[str, ...]:
+def _bounds(group: dict, digits: int) -> tuple[str, ...]:
     bounds = group["bounds"]
     delays = bounds["delaySeconds"] or {}
-    times = [fixed((delays.get(name) or {}).get(end), 4) for name in ("median", "p95") for end in ("low", "high")]
+    times = [fixed((delays.get(name) or {}).get(end), digits) for name in ("median", "p95") for end in ("low", "high")]
     shares = [share((bounds["deliveredPercent"] or {}).get(end)) for end in ("low", "high")]
     return group["name"], *times, *shares, number(bounds["marked"]), number(bounds["markedLost"])
 
