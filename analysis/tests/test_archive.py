@@ -24,7 +24,7 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, run: Path):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.run, self.put, self.failures, self.cut, self.damage, self.refused = run, {}, 0, 0, "", ""
+        self.run, self.put, self.failures, self.cut, self.damage, self.refused, self.refusal = run, {}, 0, 0, "", "", 413
 
     @property
     def url(self) -> str:
@@ -56,7 +56,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if name is not None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             if name == self.server.refused:
-                return self._answer(413, b'{"error":"no room"}')
+                return self._answer(self.server.refusal, b'{"error":"no room"}')
             digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
             if self.headers["Content-Digest"] != f"sha-256=:{digest}:":
                 return self._answer(422, b'{"error":"damaged"}')
@@ -128,8 +128,17 @@ def test_a_plot_that_the_server_does_not_take_is_a_gap(server, tmp_path):
     assert "plot delays-over-time.svg" in server.put["results/tables.txt"].decode()
 
 
-def test_a_table_that_the_server_does_not_take_fails_the_analysis(server, tmp_path):
-    server.refused = "results/deliveries.csv"
+@pytest.mark.parametrize(("status", "name"), [(507, "deliveries.csv"), (413, "deliveries.csv"), (507, "tables.txt")])
+def test_a_table_for_which_the_server_has_no_room_is_a_gap(server, tmp_path, status, name):
+    server.refused, server.refusal = f"results/{name}", status
+    assert run(server, tmp_path) == 0
+    gaps = json.loads(server.put["results/results.json"])["gaps"]
+    assert any(g["what"] == f"table {name}" and "no room" in g["reason"] for g in gaps)
+
+
+@pytest.mark.parametrize(("status", "name"), [(422, "deliveries.csv"), (507, "results.json")])
+def test_another_refusal_fails_the_analysis(server, tmp_path, status, name):
+    server.refused, server.refusal = f"results/{name}", status
     assert run(server, tmp_path) == 1 and "results/results.json" not in server.put
 
 

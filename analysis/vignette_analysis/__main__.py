@@ -8,7 +8,7 @@ from pathlib import Path
 from . import outputs, plots, report, serve
 from .comparison import command as comparison
 from .data import safe
-from .data.archive import Archive
+from .data.archive import Archive, NoRoomError
 from .data.gaps import Gaps
 from .data.run import RunError
 from .figures.analysis import Analysis, analyse
@@ -76,16 +76,16 @@ def _analyse_archived(options: argparse.Namespace) -> None:
 
 
 def _upload(archive: Archive, analysis: Analysis, path: Path, out: Path) -> None:
-    """Upload one file. A plot or report that the server refuses becomes a gap in the files that are uploaded last."""
+    """Upload one file. One for which the server has no room becomes a gap in results.json, which it always takes."""
     name = path.relative_to(out).as_posix()
     try:
         archive.put_result(path, name)
-    except RunError as error:
-        is_plot = name.startswith(f"{plots.FOLDER}/")
-        if not is_plot and name != report.NAME:
+    except NoRoomError as error:
+        if name == outputs.RESULTS:
             raise
+        kind = "plot" if name.startswith(f"{plots.FOLDER}/") else "table"
         reason = safe.bounded(f"the server did not take it: {error}", safe.MOST_MESSAGE)
-        gap = {"what": f"plot {path.name}" if is_plot else "report", "reason": reason}
+        gap = {"what": "report" if name == report.NAME else f"{kind} {path.name}", "reason": reason}
         analysis.results["gaps"] = [*(analysis.results["gaps"] or []), gap]
         outputs.write_texts(analysis, out)
 

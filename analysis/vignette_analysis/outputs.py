@@ -15,6 +15,7 @@ from .figures.deliveries import QUANTILES
 from .figures.verdict import sentence
 from .report import latex, words
 
+RESULTS = "results.json"
 COUNTS = ("triggered", "sent", "offered", "expected", "received", "lost", "duplicates")
 SHARES = ("deliveredPercent", "lostPercent")
 
@@ -64,7 +65,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
 def write_texts(analysis: Analysis, directory: Path) -> list[Path]:
     """Write the files that contain gaps. Called again after a late gap."""
     results = analysis.results
-    texts = {"tables.txt": tables(results, analysis.run.plan), "results.json": json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
+    texts = {"tables.txt": tables(results, analysis.run.plan), RESULTS: json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
     for name, text in texts.items():
         (directory / name).write_text(text)
     return [directory / name for name in texts]

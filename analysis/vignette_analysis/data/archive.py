@@ -18,11 +18,17 @@ from .run import EVENTS_FILE, MANIFEST_FILE, RUN_FILE, STATE_FILE, RunError, is_
 TIMEOUT_SECONDS = 60
 # Pauses double from half a second to a minute in all, which covers a restart of the server.
 ATTEMPTS = 8
+# Answers of a server that has no room for a file: it is too large, or quota or volume are used up.
+NO_ROOM = (413, 507)
 CAPTURES = "captures/"
 # Share of the scratch volume. By default Kubernetes evicts pods where less than 10 % of a node's disk is free.
 FREE_SHARE = 0.12
 # So many bytes of captures are taken also from a volume that is fuller than this, at most half of what is free.
 SMALL_BYTES = 64 << 20
+
+
+class NoRoomError(RunError):
+    """The server has no room for a file."""
 
 
 class Archive:
@@ -94,8 +100,9 @@ class Archive:
             try:
                 return self._send(method, path, body)
             except urllib.error.HTTPError as error:
-                if (error.code < 500 and error.code != 429) or attempt == ATTEMPTS - 1:
-                    raise RunError(f"{method} {self.base}{path}: {error.code} {error.read(4096).decode(errors='replace')}") from error
+                kind = NoRoomError if error.code in NO_ROOM else RunError
+                if kind is NoRoomError or (error.code < 500 and error.code != 429) or attempt == ATTEMPTS - 1:
+                    raise kind(f"{method} {self.base}{path}: {error.code} {error.read(4096).decode(errors='replace')}") from error
             except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
                 if attempt == ATTEMPTS - 1:
                     raise RunError(f"{method} {self.base}{path}: {error}") from error
