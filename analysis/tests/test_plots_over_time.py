@@ -17,7 +17,7 @@ VOLUME |= {"routing": pl.Boolean, "frames": pl.Int64, "bytes": pl.Int64}
 
 def run(**frames):
     """As much of an analysis as these plots read."""
-    return SimpleNamespace(results={"experiment": "quickstart"}, run=SimpleNamespace(t0=T0), **frames)
+    return SimpleNamespace(results={"experiment": "quickstart"}, run=SimpleNamespace(t0=T0, duration_seconds=60.0), **frames)
 
 
 def volumes(*rows: tuple) -> pl.DataFrame:
@@ -134,6 +134,19 @@ def test_hops_are_averaged_over_pairs_that_have_a_route():
     rows = [("vhf", 0, 1, 3), ("vhf", 0, 3, 1), ("vhf", 0, None, 4), ("vhf", 1, 2, 8)]
     figure = hops.draw(run(hop_histogram=pl.DataFrame(rows, surroundings.HOP_HISTOGRAM, orient="row")))
     assert list(figure.axes[0].lines[0].get_ydata()) == [1.5, 2.0] and list(figure.axes[1].lines[0].get_ydata()) == [50.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("draw", "frames"),
+    [
+        (volume.by_layer, {"volume": MIXED}),
+        (links.draw, {"links": link_news(2, 3)}),
+        (hops.draw, {"hop_histogram": pl.DataFrame([("vhf", 5, 1, 3)], surroundings.HOP_HISTOGRAM, orient="row")}),
+        (picture.over_time, {"picture_times": pl.DataFrame([(5, 1, 1, 10.0, 20.0, 1.0, 2.0)], TIMES, orient="row")}),
+    ],
+)
+def test_the_axis_of_time_has_the_whole_run(draw, frames):
+    assert {axes.get_xlim() for axes in draw(run(**frames)).axes} == {(0, 60)}
 
 
 @pytest.mark.parametrize(

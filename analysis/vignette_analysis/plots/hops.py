@@ -29,7 +29,7 @@ def draw(analysis: Analysis) -> "Figure | None":
         _panel(panel, network, curves.grid(part, width))
     style.legend_above(axes[0], 2)
     _unrouted(axes[-1], parts, width)
-    axes[-1].set_xlabel(style.time_label(analysis))
+    style.time_axis(analysis, axes)
     return made
 
 

@@ -41,7 +41,7 @@ def draw(analysis: Analysis) -> "Figure | None":
         panel.set_ylabel(f"{style.short(network, 20)}\n{_QUANTITIES[quantity]}")
         panel.grid()
         _legend(panel, len(links))
-    axes[-1].set_xlabel(style.time_label(analysis))
+    style.time_axis(analysis, axes)
     return made
 
 

@@ -41,7 +41,7 @@ def draw(analysis: Analysis) -> "Figure":
                 some["at"].to_numpy(), some["delay"].to_numpy(), s=size, c=color, marker=marker, linewidths=0, alpha=0.6,
                 label=label, rasterized=points.height > VECTOR_POINTS,
             )  # fmt: skip
-    axes.set_xlabel(style.time_label(analysis, "time at which the message was sent,"))
+    style.time_axis(analysis, [axes], "time at which the message was sent,")
     style.scale(axes.yaxis, points["delay"].min(), points["delay"].max())
     axes.grid()
     style.legend_above(axes, 3, markerscale=3 if size < 9 else 1)

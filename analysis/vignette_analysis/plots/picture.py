@@ -73,5 +73,5 @@ def over_time(analysis: Analysis) -> "Figure | None":
         panel.set_ylabel(label)
         panel.grid()
     style.legend_above(axes[0], 2)
-    axes[-1].set_xlabel(style.time_label(analysis))
+    style.time_axis(analysis, axes)
     return made

@@ -150,6 +150,9 @@ def after_t0(analysis: Analysis, frame: pl.LazyFrame | pl.DataFrame) -> pl.LazyF
     return frame.lazy().with_columns(at=(pl.col("ts") - begin) / 1e9)
 
 
-def time_label(analysis: Analysis, what: str = "time") -> str:
-    """The label of an axis of time."""
-    return f"{what} after T0 (s)" if analysis.run.t0 is not None else f"{what.rstrip(',')} (s)"
+def time_axis(analysis: Analysis, panels: list["Axes"], what: str = "time") -> None:
+    """Label the axis of time that panels share. It has the whole run, so that plots of a run can be read beside each other."""
+    first = min(0.0, *(panel.dataLim.x0 for panel in panels))
+    last = max(analysis.run.duration_seconds, *(panel.dataLim.x1 for panel in panels))
+    panels[-1].set_xlim(first, last)
+    panels[-1].set_xlabel(f"{what} after T0 (s)" if analysis.run.t0 is not None else f"{what.rstrip(',')} (s)")

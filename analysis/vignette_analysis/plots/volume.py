@@ -73,9 +73,7 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
         share = known[network].share(first, width, bins)
         _stack(panel, _rates(seconds.filter(pl.col("network") == network), there, first, width, share), edges, there)
         panel.set_ylabel(f"{style.short(network, 20)}\ndata volume")
-        if known[network].partial:
-            panel.set_xlim(min(first, 0), max(last + 1, analysis.run.duration_seconds))
-    panels[-1].set_xlabel(style.time_label(analysis))
+    style.time_axis(analysis, panels)
     handles, labels = panels[0].get_legend_handles_labels()
     style.legend_above(panels[0], _LEGEND_COLUMNS, handles=handles, labels=[style.short(label, 30) for label in labels])
     return made
