@@ -69,6 +69,16 @@ def test_every_part_is_there(eight_vehicles):
         assert part in text, part
 
 
+def test_a_terminal_has_age_hops_and_sinr_in_a_line_each(eight_vehicles):
+    lines = outputs.terminal(eight_vehicles).splitlines()
+    age, hops, sinr = (next(line for line in lines if line.startswith(what)) for what in ("Age of information", "Hops on vhf", "SINR on vhf"))
+    ages, routed = eight_vehicles.age["meanSeconds"].drop_nulls(), eight_vehicles.hop_histogram.drop_nulls("hops")
+    mean = (routed["hops"] * routed["pairs"]).sum() / routed["pairs"].sum()
+    assert f"mean {ages.mean():.3f} s over {len(ages)} of 8 pairs" in age
+    assert f"mean {mean:.2f}, greatest {routed['hops'].max()}; " in hops and hops.endswith(" % of all pairs of nodes without a route")
+    assert re.fullmatch(r"SINR on vhf, median of each link: -?[\d.]+ dB in the middle, -?[\d.]+ to -?[\d.]+ dB for 90 % of \d+ links", sinr)
+
+
 def test_nothing_in_it_is_fetched_from_anywhere(eight_vehicles):
     page = report.render(eight_vehicles, Gaps()).decode()
     assert {href for href in re.findall(r'href="([^"]*)"', page) if not href.startswith("#")} == set()

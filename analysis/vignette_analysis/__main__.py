@@ -93,7 +93,7 @@ def _upload(archive: Archive, analysis: Analysis, path: Path, out: Path) -> None
 def _analyse(run: Path, out: Path, left_out: dict[str, str] | None = None) -> tuple[Analysis, list[Path]]:
     analysis = analyse(run, left_out)
     paths = outputs.write(analysis, out)
-    print(outputs.tables(analysis.results, analysis.run.plan), end="")
+    print(outputs.terminal(analysis), end="")
     return analysis, paths
 
 

@@ -1,6 +1,7 @@
 """The files of an analysis: results.json, tables as CSV and Parquet, plots, and a table for the terminal."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -65,7 +66,7 @@ def write(analysis: Analysis, directory: Path) -> list[Path]:
 def write_texts(analysis: Analysis, directory: Path) -> list[Path]:
     """Write the files that contain gaps. Called again after a late gap."""
     results = analysis.results
-    texts = {"tables.txt": tables(results, analysis.run.plan), RESULTS: json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
+    texts = {"tables.txt": terminal(analysis), RESULTS: json.dumps(results, indent=1, ensure_ascii=False) + "\n"}
     for name, text in texts.items():
         (directory / name).write_text(text)
     return [directory / name for name in texts]
@@ -138,8 +139,32 @@ def _networks(results: dict) -> pl.DataFrame:
     return pl.DataFrame(summary.networks(results), schema=schema)
 
 
-def tables(results: dict, plan: dict | None = None) -> str:
-    """A compact table as in published studies. With the run record, also changes made by hand during the run."""
+def terminal(analysis: Analysis) -> str:
+    """All that a run's figures say in a terminal."""
+    return tables(analysis.results, analysis.run.plan, _around(analysis))
+
+
+def _around(analysis: Analysis) -> list[str]:
+    """Sentences on the age of information, the hops of routes and the SINR of links, where a run has them."""
+    lines, age = [], analysis.age.drop_nulls("meanSeconds")
+    if age.height:
+        pairs = f"{age.height} of {analysis.age.height} pairs of publisher and subscriber"
+        lines.append(f"Age of information: mean {age['meanSeconds'].mean():.3f} s over {pairs}, greatest {age['maxSeconds'].max():.3f} s")
+    for (network,), part in analysis.hop_histogram.partition_by("network", as_dict=True, maintain_order=True).items():
+        routed = part.drop_nulls("hops")
+        if routed.height:
+            mean = (routed["hops"] * routed["pairs"]).sum() / routed["pairs"].sum()
+            without = summary.percent(100 * (1 - routed["pairs"].sum() / part["pairs"].sum()))
+            lines.append(f"Hops on {network}: mean {mean:.2f}, greatest {routed['hops'].max()}; {without} % of all pairs of nodes without a route")
+    links = analysis.links.filter(pl.col("sinrDB").is_finite()).group_by("network", "source", "receiver").agg(sinr=pl.col("sinrDB").median())
+    for (network,), part in links.sort("network").partition_by("network", as_dict=True, maintain_order=True).items():
+        low, median, high = (f"{part['sinr'].quantile(q, interpolation='linear'):.1f}" for q in (0.05, 0.5, 0.95))
+        lines.append(f"SINR on {network}, median of each link: {median} dB in the middle, {low} to {high} dB for 90 % of {part.height} links")
+    return lines
+
+
+def tables(results: dict, plan: dict | None = None, around: Sequence[str] = ()) -> str:
+    """A compact table as in published studies, with sentences on what was around. With the run record, also changes made by hand during the run."""
     # The phase is left out: it changes after the analysis.
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
     entry = summary.group(results)
@@ -161,7 +186,7 @@ def tables(results: dict, plan: dict | None = None) -> str:
         if frames is not None:
             line += f"; {frames['sent']} frames sent, {frames['received']} received, dropped {summary.dropped(frames)}"
         lines.append(line)
-    lines += _by_hand(plan or {})
+    lines += [*around, *_by_hand(plan or {})]
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
     lines += [_sentence(gap) for gap in gaps]
