@@ -163,6 +163,16 @@ def test_where_there_is_nothing_there_is_no_plot(draw, frames, tmp_path):
     assert plots.save(draw, run(**frames), tmp_path / "plot") == [] and not list(tmp_path.iterdir())
 
 
+def test_a_title_beside_long_names_of_rows_stays_on_the_page():
+    made = run()
+    made.results["experiment"] = "battalion-study-" * 5
+    figure, (axes,) = plots.style.figure(made, "deliveries that did not arrive", 3.0, "caption")
+    plots.style.names(axes, [f"vehicle-of-a-mechanised-company-{i}" for i in range(3)], 0.19)
+    plots.style.settle(figure)
+    (title,) = [text for text in figure.texts if text.get_text().endswith("deliveries that did not arrive")]
+    assert 0 <= title.get_window_extent().x0 and title.get_window_extent().x1 <= figure.bbox.x1
+
+
 @pytest.mark.parametrize("name", ["$x^2$ & _{", "x" * 300])
 def test_names_are_drawn_as_they_are_however_long(name, tmp_path):
     frame = link_news(2, 2).with_columns(network=pl.lit(name), source=pl.lit(name))

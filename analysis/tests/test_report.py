@@ -69,6 +69,14 @@ def test_every_part_is_there(eight_vehicles):
         assert part in text, part
 
 
+def test_long_names_stay_apart():
+    vehicles = [f"mechanised-company-vehicle-{i}/blue-force-tracking" for i in range(12)]
+    assert summary.apart(vehicles, 36) == [f"mechanised-company-vehicle-{i}\u2026" for i in range(12)]
+    assert summary.apart(vehicles, 14) == [f"\u2026y-vehicle-{i}\u2026" for i in range(12)]
+    assert summary.apart(["hq/bft", vehicles[0]], 36) == ["hq/bft", summary.shorten(vehicles[0], 36)]
+    assert summary.apart(["a", "a" * 40], 36) == ["a", summary.shorten("a" * 40, 36)] and summary.apart([], 36) == []
+
+
 def test_a_terminal_has_age_hops_and_sinr_in_a_line_each(eight_vehicles):
     lines = outputs.terminal(eight_vehicles).splitlines()
     age, hops, sinr = (next(line for line in lines if line.startswith(what)) for what in ("Age of information", "Hops on vhf", "SINR on vhf"))

@@ -1,6 +1,7 @@
 """The figures of a run as rows of text for every form of table: LaTeX, CSV, HTML."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from ..data.radiolog import DROPS
 from .picture import FIGURES
@@ -41,6 +42,26 @@ def percent(value: float | None) -> str:
 def short(value: float) -> str:
     """A share of so many percent, without needless zeros."""
     return percent(value).rstrip("0").rstrip(".")
+
+
+def shorten(name: str, length: int) -> str:
+    """A name cut in its middle to this length, as names differ at their ends."""
+    return name if len(name) <= length else f"{name[: length // 2]}\u2026{name[len(name) - (length - 1) // 2 :]}"
+
+
+def apart(names: Sequence[str], length: int) -> list[str]:
+    """Names cut to this length. What all end and begin with goes first, so that they still differ."""
+    longest, head, tail = max(map(len, names), default=0), _alike(names), _alike([name[::-1] for name in names])
+    if longest > length and min(map(len, names)) > head + tail:
+        # Of what all begin with the end stays, as far as there is room.
+        head = min(head, max(longest - tail + 2 - length, 0))
+        names = ["\u2026" * (head > 0) + name[head : len(name) - tail] + "\u2026" * (tail > 0) for name in names]
+    return [shorten(name, length) for name in names]
+
+
+def _alike(names: Sequence[str]) -> int:
+    """How many characters all begin with."""
+    return sum(1 for _ in takewhile(lambda some: len(set(some)) == 1, zip(*names, strict=False)))
 
 
 def warned(results: dict) -> list[str]:

@@ -25,7 +25,7 @@ def draw(analysis: Analysis) -> "Figure | None":
     quantiles = [pl.col("meanSeconds").quantile(q, interpolation="linear").alias(name) for name, q in boxes.QUANTILES.items()]
     values = known.group_by("subscriber").agg(*quantiles, greatest=pl.col("maxSeconds").max()).join(rows, on="subscriber").sort("row")
     pitch, every = style.pitch(len(names)), style.name_every(names)
-    made, (axes,) = style.figure(analysis, "age of information by subscriber", 1.6 + pitch * len(names), _caption(frame, every), legend=1)
+    made, (axes,) = style.figure(analysis, "age of information by subscriber", 1.6 + pitch * len(names), _caption(frame, every))
     boxes.draw(axes, values)
     axes.plot(
         values["greatest"], values["row"], linestyle="none", marker="D", markersize=3.5, color=style.GREEN, label="greatest age of any publisher"

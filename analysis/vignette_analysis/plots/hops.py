@@ -23,7 +23,7 @@ def draw(analysis: Analysis) -> "Figure | None":
     caption = f"Over all ordered pairs of nodes between which there was a route; averages over {width:g} s."
     if len(networks) > len(shown):
         caption += f" Not drawn: {', '.join(style.short(n, 20) for n in networks[len(shown) :][:6])}."
-    made, axes = style.figure(analysis, "hop count over time", 2.6 + 1.9 * len(shown), caption, len(shown) + 1, legend=1)
+    made, axes = style.figure(analysis, "hop count over time", 2.6 + 1.9 * len(shown), caption, len(shown) + 1)
     parts = {network: curve.filter(pl.col("network") == network) for network in shown}
     for panel, (network, part) in zip(axes, parts.items(), strict=False):
         _panel(panel, network, curves.grid(part, width))

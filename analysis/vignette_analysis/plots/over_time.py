@@ -30,7 +30,7 @@ def draw(analysis: Analysis) -> "Figure":
     caption = ["Each point is a delivery that arrived. Delay: received minus sent.", style.counted(analysis.results)]
     if points.height < arrived:
         caption.append(f"{points.height} of {arrived} points are drawn: a random sample, and the {SLOWEST} slowest deliveries.")
-    figure, (axes,) = style.figure(analysis, "delay of every delivery over time", 4.4, " ".join(caption), legend=1)
+    figure, (axes,) = style.figure(analysis, "delay of every delivery over time", 4.4, " ".join(caption))
     if points.is_empty():
         return style.nothing(figure, axes)
     size = 20.0 if points.height < 100 else 9.0 if points.height < 500 else 3.0

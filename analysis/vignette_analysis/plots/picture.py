@@ -30,7 +30,7 @@ def tracks(analysis: Analysis) -> "Figure | None":
         "Lines: true positions. Dots: positions in messages that at least one subscriber on another node received; crosses: in those that none did."
     )
     caption += f" One of {every} messages is drawn." if every > 1 else ""
-    made, (axes,) = style.figure(analysis, "true and reported positions", 6.0, caption, legend=1)
+    made, (axes,) = style.figure(analysis, "true and reported positions", 6.0, caption)
     origin = float(true["latitudeDegrees"].mean()), float(true["longitudeDegrees"][0])
     for i, part in enumerate(true.partition_by("node", maintain_order=True)):
         axes.plot(*_plane(part, origin), color=style.GREY, linewidth=0.9, label="true" if i == 0 else None)
@@ -64,7 +64,7 @@ def over_time(analysis: Analysis) -> "Figure | None":
         "Over all pairs of a subscriber and a node on which it has a position. Error: horizontal distance from the freshest position received to the "
     )
     caption += "true one. Age: time since that position was made." + (f" Averages over {width:g} s." if width > 1 else "")
-    made, axes = style.figure(analysis, "error and age of the picture", 4.6, caption, panels=2, legend=1)
+    made, axes = style.figure(analysis, "error and age of the picture", 4.6, caption, panels=2)
     points = {"marker": curves.marker(curve), "markersize": 1.5}
     for panel, (median, high), label in zip(axes, (values[:2], values[2:]), ("error (m)", "age (s)"), strict=True):
         panel.plot(curve["at"], curve[median], color=style.BLUE, linewidth=1.2, label="median", **points)

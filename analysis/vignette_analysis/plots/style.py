@@ -7,6 +7,7 @@ import polars as pl
 
 from ..figures import summary
 from ..figures.analysis import Analysis
+from ..figures.summary import shorten as short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,11 +51,8 @@ GREY, DARK = "#999999", "#444444"
 COLORS = (BLUE, ORANGE, GREEN, SKY, VERMILION, YELLOW, PURPLE)
 
 
-def figure(analysis: Analysis, title: str, height: float, caption: str, panels: int = 1, legend: int = 0) -> tuple["Figure", list["Axes"]]:
-    """A figure with title, caption, and panels one below another, of this total height in inches.
-
-    Below the title there is room for this many lines of a legend.
-    """
+def figure(analysis: Analysis, title: str, height: float, caption: str, panels: int = 1) -> tuple["Figure", list["Axes"]]:
+    """A figure with title, caption, and panels one below another, of this total height in inches."""
     from matplotlib.figure import Figure
 
     lines = textwrap.wrap(caption, 112)
@@ -63,10 +61,10 @@ def figure(analysis: Analysis, title: str, height: float, caption: str, panels: 
     made.get_layout_engine().set(rect=(0, below / (height + below), 1, 1 - below / (height + below)))
     corner = 0.1 / WIDTH_INCHES, 0.08 / (height + below)
     made.text(*corner, "\n".join(lines), fontsize=_CAPTION_POINTS, color="#333333", va="bottom", linespacing=1.3)
-    axes = list(made.subplots(panels, 1, squeeze=False, sharex=True)[:, 0])
+    # At the figure's edge: beside long names of rows the axes have no room for it.
     heading = f"{short(analysis.results['experiment'], 72 - len(title))}: {title}"
-    axes[0].set_title(heading, loc="left", pad=8 + 13 * legend, fontweight="bold")
-    return made, axes
+    made.suptitle(heading, x=corner[0], ha="left", fontsize=RC["axes.titlesize"], fontweight="bold")
+    return made, list(made.subplots(panels, 1, squeeze=False, sharex=True)[:, 0])
 
 
 def settle(made: "Figure") -> None:
@@ -114,12 +112,7 @@ def names(axes: "Axes", rows: list[str], pitch: float) -> None:
     every = name_every(rows)
     size = max(min(8.0, 72 * pitch * every * 0.8), 5)
     axes.set_ylim(len(rows) - 0.4, -0.6)
-    axes.set_yticks(range(0, len(rows), every), [short(name, 40) for name in rows[::every]], fontsize=size)
-
-
-def short(name: str, length: int) -> str:
-    """A name cut in its middle to this length, as names differ at their ends."""
-    return name if len(name) <= length else f"{name[: length // 2]}\u2026{name[len(name) - (length - 1) // 2 :]}"
+    axes.set_yticks(range(0, len(rows), every), summary.apart(rows, 40)[::every], fontsize=size)
 
 
 def name_every(rows: list[str]) -> int:

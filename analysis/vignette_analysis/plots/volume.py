@@ -66,7 +66,7 @@ def _draw(analysis: Analysis, title: str, part: pl.Expr, series: dict[str, tuple
     there = {name: series[name] for name in series if name in set(seconds["part"])}
     lines = -(-len(there) // _LEGEND_COLUMNS)
     height = 0.7 + 0.2 * lines + max(1.9, 3.0 / len(shown)) * len(shown)
-    made, panels = style.figure(analysis, title, height, caption, len(shown), legend=lines)
+    made, panels = style.figure(analysis, title, height, caption, len(shown))
     bins = (last - first) // width + 1
     edges = first + width * np.arange(bins + 1)
     for panel, network in zip(panels, shown, strict=True):

@@ -194,20 +194,16 @@ def both(draw: Callable[[int], Markup]) -> Markup:
     return draw(WIDE) + draw(NARROW)
 
 
-def shorten(name: str, length: int) -> str:
-    """A name cut in its middle to this length, as names differ at their ends."""
-    return name if len(name) <= length else f"{name[: length // 2]}\u2026{name[len(name) - (length - 1) // 2 :]}"
-
-
 def _rows(width: int, names: Sequence[str], pitch: float, right: float) -> tuple[Canvas, list[float]]:
     """A canvas with a row for each name, and each row's middle. On a phone long names are above their rows."""
     longest = max((len(name) for name in names), default=4)
     above = 18 if width == NARROW and longest > 13 else 0
     most = 38 if above else 36
-    canvas = Canvas(width, 50 + (pitch + above) * len(names), left=10 if above else 14 + 8.2 * min(longest, most), right=right)
+    shown = summary.apart(names, most)
+    left = 10 if above else 14 + 8.2 * max(map(len, shown), default=4)
+    canvas = Canvas(width, 50 + (pitch + above) * len(names), left=left, right=right)
     middles = [canvas.top + (pitch + above) * (i + 1) - pitch / 2 for i in range(len(names))]
-    for name, middle in zip(names, middles, strict=True):
-        short = shorten(name, most)
+    for name, short, middle in zip(names, shown, middles, strict=True):
         place = {"x": 4, "y": middle - 11} if above else {"x": canvas.left - 8, "y": middle + 4, "text_anchor": "end"}
         canvas.add("text", short, title=name if short != name else None, **place)
     return canvas, middles

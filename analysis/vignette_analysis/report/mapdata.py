@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from ..data.run import Run, duration
+from ..figures import summary
 from ..figures.analysis import Analysis
 from ..figures.picture import EARTH_METRES
 from . import charts, words
@@ -366,11 +367,11 @@ def snapshot(map_data: MapData, layer: Layer | None, frame: int, title: str) -> 
             x, y = places[i, frame]
             canvas.add("path", title=name, class_=f"node s{shapes[group] % charts.SERIES}", d=shape(SHAPES[shapes[group] % len(SHAPES)], x, y, 5))
             if len(map_data.nodes) <= 30:
-                canvas.add("text", charts.shorten(name, 10), x=x + 7, y=y + 4, class_="name")
+                canvas.add("text", summary.shorten(name, 10), x=x + 7, y=y + 4, class_="name")
     for jammer, x, y in jammers:
         if jammer.start <= frame * map_data.step < jammer.end:
             canvas.add("path", title=jammer.about, class_="jammer", d=f"M{x - 6:.1f} {y - 6:.1f}l12 12m0-12l-12 12")
-            canvas.add("text", charts.shorten(jammer.name, 10), x=x + 9, y=y + 4, class_="name")
+            canvas.add("text", summary.shorten(jammer.name, 10), x=x + 9, y=y + 4, class_="name")
     return canvas.svg(title)
 
 

@@ -4,9 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from ..figures import summary
 from ..figures.analysis import Analysis
 from . import mapdata
-from .charts import SERIES, number, shorten
+from .charts import SERIES, number
 from .mapdata import Layer, MapData
 from .parts import Map, Section, Table, Text, table
 from .times import TABLE_TIMES, happenings
@@ -85,4 +86,4 @@ def _figures(map_data: MapData, layer: Layer | None) -> Table | None:
         classes = np.bincount(found[found >= 0], minlength=count)
         rows.append((number(frame * map_data.step), number(int(classes.sum())), *(number(int(n)) for n in classes[: len(layer.bounds) + 1])))
     header = ("Time (s after T0)", "Lines", *names(layer)[:-1])
-    return table(f"Figures of {shorten(layer.name, 40)}", header, rows, folded=True)
+    return table(f"Figures of {summary.shorten(layer.name, 40)}", header, rows, folded=True)
