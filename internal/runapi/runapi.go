@@ -510,7 +510,7 @@ type State struct {
 	Agents    []AgentState `json:"agents"`
 	Counters  Counters     `json:"counters"`
 	Incidents []Incident   `json:"incidents,omitempty"`
-	// Problem names records of the run that could not be read and were renamed.
+	// Problem names records of the run that cannot be read.
 	Problem string `json:"problem,omitempty"`
 	// Sealed is set when the logs are as complete as they will be.
 	Sealed bool `json:"sealed"`
@@ -606,7 +606,7 @@ type RunSummary struct {
 	T0        *time.Time               `json:"t0,omitempty"`
 	// Campaign that created the run, if any.
 	Campaign *PlannedCampaign `json:"campaign,omitempty"`
-	// Problem names records of the run that could not be read and were renamed.
+	// Problem names records of the run that cannot be read.
 	Problem string `json:"problem,omitempty"`
 	// KeptUp is the verdict of the results; absent without one.
 	KeptUp *bool `json:"keptUp,omitempty"`

@@ -13,6 +13,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -25,6 +27,7 @@ import (
 	"vignette.dev/vignette/internal/pcapng"
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 func captures(limit int64) func(*runapi.Plan) {
@@ -426,6 +429,43 @@ func TestADamagedRecordStopsNeitherTheServerNorItsRun(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestADamagedManifestHidesNoFile(t *testing.T) {
+	l := newLab(t)
+	l.completeRun()
+	l.seal()
+	path := filepath.Join(l.dir, "team-nor", "quickstart", runUID, manifestFile)
+	if err := os.WriteFile(path, []byte(`{"schemaVersion": 2, "files": [`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := l.seal()
+	files, err := l.as("admin").Files(context.Background(), runUID)
+	if err != nil || !reflect.DeepEqual(files, again) {
+		t.Fatalf("files %+v, %v: want those of the seal, %+v", files, err, again)
+	}
+	l.wantGap(files, manifestFile, "", "manifest.json: it is not one whole JSON object")
+	for _, want := range []string{manifestFile, runFile, "logs/nor/bft/messages-1.jsonl"} {
+		if !slices.ContainsFunc(files.Files, func(f runapi.ManifestFile) bool { return f.Path == want }) {
+			t.Errorf("%s is not in the list: %+v", want, files.Files)
+		}
+	}
+}
+
+func TestDamagedResultsAreNamedAndStopNothing(t *testing.T) {
+	l := newLab(t)
+	l.plan()
+	if err := l.as("workflow").PutResult(context.Background(), runUID, "results.json", strings.NewReader(`{"schemaVersion": 2}`)); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(l.dir, "team-nor", "quickstart", runUID, resultsFile)
+	if err := os.WriteFile(path, []byte(`{"schemaVersion": 2, "groups": 5}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	state := l.plan(func(p *runapi.Plan) { p.Phase = v1alpha1.PhaseSucceeded })
+	if state.Results != nil || state.Problem != "results/results.json: groups is a number" || state.Plan.Phase != v1alpha1.PhaseSucceeded {
+		t.Errorf("results %+v, problem %q, phase %s: want none, one that names the file, and the last phase", state.Results, state.Problem, state.Plan.Phase)
 	}
 }
 

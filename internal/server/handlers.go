@@ -254,7 +254,7 @@ func (s *Server) postSeal(w http.ResponseWriter, r *http.Request, who Identity) 
 		return statusErrorf(http.StatusBadRequest, "waitSeconds is %v: want 0 to %v", request.WaitSeconds, maxSealWait.Seconds())
 	}
 	run.touch()
-	if _, err := run.seal(r.Context(), time.Duration(request.WaitSeconds*float64(time.Second))); err != nil {
+	if err := run.seal(r.Context(), time.Duration(request.WaitSeconds*float64(time.Second))); err != nil {
 		return err
 	}
 	s.movements.tidy()

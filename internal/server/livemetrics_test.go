@@ -139,7 +139,7 @@ func TestASealedRunHasNoLiveMetricsAfterARestart(t *testing.T) {
 	now := time.Unix(1_700_002_000, 0)
 	clock := func() time.Time { return now }
 	r := liveRun(t, clock)
-	if _, err := r.seal(t.Context(), 0); err != nil {
+	if err := r.seal(t.Context(), 0); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := testutil.GatherAndCount(gathered(t, r, clock)); err != nil || n == 0 {

@@ -143,6 +143,17 @@ func readRecord[T any](r *run, p string, value *T) error {
 	return err
 }
 
+// readWhole reads a record, or says what is wrong with a damaged one. It renames none: another request may just have replaced it.
+func readWhole[T any](r *run, p string, value *T) (damage string, err error) {
+	var read T
+	err = r.files.ReadJSON(p, &read)
+	if _, what := wording.JSONFault(err); what != "" {
+		return p + ": " + what, nil
+	}
+	*value = read
+	return "", err
+}
+
 // lastWritten is the time of the newest record of the run.
 func lastWritten(files *archive.Run) time.Time {
 	var newest time.Time
@@ -446,8 +457,11 @@ func (r *run) snapshot() (runapi.State, error) {
 	}
 	state.Counters = *counters
 	var results runapi.Results
-	err := r.files.ReadJSON(resultsFile, &results)
-	if err == nil {
+	damage, err := readWhole(r, resultsFile, &results)
+	switch {
+	case damage != "":
+		state.Problem = strings.TrimPrefix(state.Problem+"; "+damage, "; ")
+	case err == nil:
 		state.Results = &results
 	}
 	return state, ignoreMissing(err)
@@ -497,7 +511,7 @@ func (r *run) updateResultsPhase(phase v1alpha1.ExperimentPhase) error {
 		return nil
 	}
 	var results runapi.Results
-	if err := r.files.ReadJSON(resultsFile, &results); err != nil || results.Phase == string(phase) {
+	if damage, err := readWhole(r, resultsFile, &results); damage != "" || err != nil || results.Phase == string(phase) {
 		return ignoreMissing(err)
 	}
 	results.Phase = string(phase)

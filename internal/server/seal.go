@@ -24,43 +24,40 @@ const maxSampleWait = 5 * time.Second
 var nodeGoneIncidents = map[string]bool{"NodeFailed": true, "Evicted": true}
 
 // seal makes agents finish, waits until every log is complete or the time has passed, and writes the manifest.
-// Sealing again gives the same manifest.
-func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, error) {
+// Sealing again changes nothing.
+func (r *run) seal(ctx context.Context, wait time.Duration) error {
 	r.sealMu.Lock()
 	defer r.sealMu.Unlock()
-	var manifest runapi.Manifest
 	if r.isSealed() {
 		if r.state.hasFailed() { // at the end of the seal
-			if err := r.saveState(); err != nil {
-				return manifest, err
-			}
+			return r.saveState()
 		}
-		return manifest, r.files.ReadJSON(manifestFile, &manifest)
+		return nil
 	}
 	if err := r.finish(); err != nil {
-		return manifest, err
+		return err
 	}
 	r.resetEventRounds()
 	began := time.Now()
 	if err := r.waitUntil(ctx, wait, r.agentsDone); err != nil {
-		return manifest, err
+		return err
 	}
 	if err := r.waitUntil(ctx, captureWait(wait, time.Since(began)), r.capturesComplete); err != nil {
-		return manifest, err
+		return err
 	}
 	if err := r.waitUntil(ctx, min(wait, maxSampleWait), func() bool { return r.radioComplete() && r.eventsComplete() }); err != nil {
-		return manifest, err
+		return err
 	}
 	logs, err := r.files.Seal()
 	if err != nil {
-		return manifest, err
+		return err
 	}
-	manifest = runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID, Gaps: r.gaps(logs)}
+	manifest := runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID, Gaps: r.gaps(logs)}
 	for _, log := range logs {
 		manifest.Files = append(manifest.Files, runapi.ManifestFile{Path: log.Path, Bytes: log.Size, SHA256: log.SHA256})
 	}
 	if err := r.files.ReplaceJSON(manifestFile, manifest); err != nil {
-		return manifest, err
+		return err
 	}
 	r.tally.forgetPartial()
 	counters := r.tally.snapshot()
@@ -68,7 +65,7 @@ func (r *run) seal(ctx context.Context, wait time.Duration) (runapi.Manifest, er
 	r.sealed, r.counters = true, &counters
 	r.mu.Unlock()
 	time.AfterFunc(liveMetricsLifetime, r.tally.forgetLive)
-	return manifest, r.saveState()
+	return r.saveState()
 }
 
 func (r *run) isSealed() bool {
@@ -391,8 +388,13 @@ func (r *run) manifest() (runapi.Manifest, error) {
 	manifest := runapi.Manifest{SchemaVersion: runapi.SchemaVersion, UID: r.files.Key().UID}
 	sealed := r.isSealed()
 	if sealed {
-		if err := r.files.ReadJSON(manifestFile, &manifest); err != nil {
+		damage, err := readWhole(r, manifestFile, &manifest)
+		if err != nil {
 			return manifest, err
+		}
+		if damage != "" {
+			sealed = false
+			manifest.Gaps = []runapi.Gap{{What: manifestFile, Reason: damage + ": what the seal found to be missing is not known"}}
 		}
 	}
 	files, err := r.files.Files()

@@ -2243,7 +2243,7 @@ export interface components {
             t0?: string;
             /** @description campaign that created the run, if any. */
             campaign?: components["schemas"]["PlannedCampaign"];
-            /** @description problem names records of the run that could not be read and were renamed. */
+            /** @description problem names records of the run that cannot be read. */
             problem?: string;
             /** @description keptUp is the verdict of the results; absent without one. */
             keptUp?: boolean;
@@ -2335,7 +2335,7 @@ export interface components {
             agents: components["schemas"]["AgentState"][] | null;
             counters: components["schemas"]["Counters"];
             incidents?: components["schemas"]["Incident"][];
-            /** @description problem names records of the run that could not be read and were renamed. */
+            /** @description problem names records of the run that cannot be read. */
             problem?: string;
             /** @description sealed is set when the logs are as complete as they will be. */
             sealed: boolean;
