@@ -46,7 +46,10 @@ func (a *recentTransmissions) add(t *Transmission) {
 		a.sent, a.head, a.longest = a.sent[:0], 0, t.End-t.Start
 	} else if len(a.sent) == cap(a.sent) && a.head > len(a.sent)/2 {
 		a.sent = a.sent[:copy(a.sent, a.sent[a.head:])]
-		a.head = 0
+		a.head, a.longest = 0, t.End-t.Start
+		for i := range a.sent {
+			a.longest = max(a.longest, a.sent[i].End-a.sent[i].Start)
+		}
 	}
 	a.sent = append(a.sent, *t)
 	for i := len(a.sent) - 1; i > a.head && a.sent[i-1].Start > t.Start; i-- {

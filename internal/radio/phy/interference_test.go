@@ -45,6 +45,17 @@ func TestNoiseIsTheLargerOneOfThermalNoiseAndInterference(t *testing.T) {
 	}
 }
 
+func TestWhatOverlappedWithALongTransmissionIsForgottenAfterIt(t *testing.T) {
+	m, p := mediumOf(2, Config{Interference: All, Environment: everywhere(2, 70)})
+	send(m, p[0], 0, 0, 10e6)
+	for i := range int64(60_000) { // of half a millisecond, one each millisecond
+		send(m, p[1], uint64(i), 1000*i, 1000*i+500)
+	}
+	if kept := len(m.recent.sent) - m.recent.head; kept > 1100 {
+		t.Errorf("%d transmissions are kept; want those of a second", kept)
+	}
+}
+
 func TestInterferenceCountsByItsHighestMoment(t *testing.T) {
 	// Node 2 sends to node 1 from 1000 to 2000 µs; the others are heard at -70 dBm.
 	for name, c := range map[string]struct {
