@@ -203,8 +203,7 @@ func (b *Broker) expireAt(now time.Time) {
 	}
 }
 
-// endSubscription reports whether there was one.
-func (b *Broker) endSubscription(id, reason string) bool {
+func (b *Broker) endSubscription(id, reason string) {
 	b.mu.Lock()
 	s, ok := b.subscriptions[id]
 	delete(b.subscriptions, id)
@@ -214,7 +213,6 @@ func (b *Broker) endSubscription(id, reason string) bool {
 		b.metrics.ended.WithLabelValues(reason).Inc()
 		b.metrics.dropped.WithLabelValues(dropEnded).Add(float64(s.end()))
 	}
-	return ok
 }
 
 // endPullPoint ends the pull point's subscriptions too.
