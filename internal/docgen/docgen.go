@@ -15,7 +15,7 @@ import (
 func Page(crd *apiextensionsv1.CustomResourceDefinition) string {
 	version := crd.Spec.Versions[0]
 	root := version.Schema.OpenAPIV3Schema
-	p := &page{}
+	p := &page{kind: crd.Spec.Names.Kind}
 	p.line("# %s", crd.Spec.Names.Kind)
 	p.line("")
 	p.line("<!-- generated from the definition by make generate -->")
@@ -40,7 +40,16 @@ func scope(s apiextensionsv1.ResourceScope) string {
 	return "lives in a namespace"
 }
 
-type page struct{ text strings.Builder }
+type page struct {
+	kind string
+	text strings.Builder
+}
+
+// elsewhere are objects within a kind whose fields are those of another kind's spec, which has a page.
+var elsewhere = map[string]string{
+	"Campaign spec.template.spec": "Experiment",
+	"RadioNetwork spec.waveform":  "Waveform",
+}
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(&p.text, format+"\n", args...) }
 
@@ -52,6 +61,10 @@ func (p *page) object(path string, schema apiextensionsv1.JSONSchemaProps) {
 	p.line("\n## %s\n", path)
 	if schema.Description != "" {
 		p.line("%s\n", oneLine(schema.Description))
+	}
+	if kind, found := elsewhere[p.kind+" "+path]; found {
+		p.line("Its fields are those of the [spec of %s](%s.md#spec).", kind, strings.ToLower(kind))
+		return
 	}
 	p.line("| field | type | meaning |")
 	p.line("|---|---|---|")

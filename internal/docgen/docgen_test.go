@@ -11,8 +11,9 @@ import (
 	"vignette.dev/vignette/crds"
 )
 
-func TestAPageHasEveryFieldWithItsMeaningBoundsAndRefusals(t *testing.T) {
-	text, err := crds.Files.ReadFile("vignette.dev_waveforms.yaml")
+func definition(t *testing.T, plural string) *apiextensionsv1.CustomResourceDefinition {
+	t.Helper()
+	text, err := crds.Files.ReadFile("vignette.dev_" + plural + ".yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +21,11 @@ func TestAPageHasEveryFieldWithItsMeaningBoundsAndRefusals(t *testing.T) {
 	if err := yaml.UnmarshalStrict(text, crd); err != nil {
 		t.Fatal(err)
 	}
-	page := Page(crd)
+	return crd
+}
+
+func TestAPageHasEveryFieldWithItsMeaningBoundsAndRefusals(t *testing.T) {
+	page := Page(definition(t, "waveforms"))
 	for _, want := range []string{
 		"# Waveform\n", "one for the whole cluster", "## spec.link\n",
 		"| `limit` | integer | limit is the maximum number of frames", "Default: `1000`. At least 1. At most 1000000. |",
@@ -33,17 +38,16 @@ func TestAPageHasEveryFieldWithItsMeaningBoundsAndRefusals(t *testing.T) {
 	}
 }
 
+func TestAPageLinksToTheKindThatHasTheFields(t *testing.T) {
+	page := Page(definition(t, "campaigns"))
+	if want := "## spec.template.spec\n\nspec of the experiments, before a point's levels are set in it.\n\nIts fields are those of the [spec of Experiment](experiment.md#spec).\n\n## status\n"; !strings.Contains(page, want) {
+		t.Errorf("the page lacks %q:\n%s", want, page)
+	}
+}
+
 func TestEveryFieldOfTheDefinitionsHasADescription(t *testing.T) {
 	for _, name := range []string{"experiments", "waveforms", "scenarios"} {
-		text, err := crds.Files.ReadFile("vignette.dev_" + name + ".yaml")
-		if err != nil {
-			t.Fatal(err)
-		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(text, crd); err != nil {
-			t.Fatal(err)
-		}
-		undescribed(t, name, *crd.Spec.Versions[0].Schema.OpenAPIV3Schema)
+		undescribed(t, name, *definition(t, name).Spec.Versions[0].Schema.OpenAPIV3Schema)
 	}
 }
 
