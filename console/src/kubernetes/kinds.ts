@@ -36,7 +36,6 @@ export interface Pod extends KubernetesObject {
   spec?: { nodeName?: string; containers?: { name: string }[] };
   status?: {
     phase?: string;
-    podIP?: string;
     containerStatuses?: { name: string; ready: boolean; restartCount: number }[];
   };
 }

@@ -29,7 +29,7 @@ export type NodePod = Pod & {
   status?: {
     reason?: string;
     message?: string;
-    containerStatuses?: { name: string; ready: boolean; restartCount: number; state?: { waiting?: { reason?: string; message?: string }; terminated?: { reason?: string; message?: string; exitCode?: number } } }[];
+    containerStatuses?: { name: string; ready: boolean; restartCount: number; state?: { waiting?: { reason?: string; message?: string }; terminated?: { reason?: string; message?: string } } }[];
   };
 };
 
