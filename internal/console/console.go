@@ -125,7 +125,7 @@ func New(config Config) (*Console, error) {
 	if config.Log == nil {
 		config.Log = slog.Default()
 	}
-	c := &Console{config: config, hosts: map[string]string{}, judging: make(chan struct{}, maxJudging), mux: http.NewServeMux()}
+	c := &Console{config: config, hosts: map[string]string{}, judging: make(chan struct{}, maxJudging), mux: http.NewServeMux(), pages: newPages(config.Assets)}
 	for _, text := range config.Origins {
 		origin, host, err := parseOrigin(text)
 		if err != nil {
@@ -134,9 +134,6 @@ func New(config Config) (*Console, error) {
 		c.hosts[host] = origin
 	}
 	var err error
-	if c.pages, err = newPages(config.Assets); err != nil {
-		return nil, err
-	}
 	if c.library, err = newLibrary(config.Library); err != nil {
 		return nil, err
 	}

@@ -44,14 +44,14 @@ type asset struct {
 	etag                string
 }
 
-func newPages(files fs.FS) (*pages, error) {
+func newPages(files fs.FS) *pages {
 	p := &pages{files: files, known: map[string]*asset{}}
 	index, err := fs.ReadFile(files, indexFile)
 	if err != nil {
 		index = []byte(unbuilt)
 	}
 	p.index = index
-	return p, nil
+	return p
 }
 
 // serve a file, or the page for a path of the page's own.
