@@ -77,7 +77,7 @@ func TestCapturesEndWithARadioThatTheDataPlaneDoesNotTake(t *testing.T) {
 }
 
 // join attaches a node whose radio is a pair of sockets.
-func (o *onAir) join(t *testing.T, node string, nem int) {
+func (o *onAir) join(t *testing.T, node string, nem int) *podradio.Radio {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -89,6 +89,7 @@ func (o *onAir) join(t *testing.T, node string, nem int) {
 	if err := o.Join(r); err != nil {
 		t.Fatal(err)
 	}
+	return r
 }
 
 func TestACaptureThatCannotBeginAtANodeBeginsAtTheOthers(t *testing.T) {
@@ -240,5 +241,35 @@ func TestOnlyTheEndOfItsNetworkWaitsForARadioThatLeaves(t *testing.T) {
 	}
 	if n := <-last; n.Node != "green" || n.RingDrops != 7 {
 		t.Errorf("last counters of %q with %d drops in its ring; want green's with 7", n.Node, n.RingDrops)
+	}
+}
+
+// slow is a data plane in which a frame of each detached port stays under way.
+type slow struct{ dataplane.Plane }
+
+func (s slow) Detach(id dataplane.PortID) (dataplane.PortCounters, error) {
+	last, err := s.Plane.Detach(id)
+	last.FramesSent, last.InFlight = uint64(id), 1 //nolint:gosec // few
+	return last, err
+}
+
+func (slow) Counters(dataplane.PortID) (radio.Counters, error) {
+	return radio.Counters{}, errors.New("none")
+}
+
+func TestANodeThatIsDetachedTwiceWithFramesUnderWayIsCountedOnce(t *testing.T) {
+	o := newOnAir(t, instant(time.Now()))
+	o.Plane, o.Recorder = slow{o.Plane}, make(ends, 2)
+	var last uint64
+	for range 2 {
+		r := o.join(t, "green", 3)
+		last = uint64(o.portOf(&r.Attachment)) //nolint:gosec // few
+		if err := o.Leave(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes := slices.DeleteFunc(o.Counters(nil, false)[0].Nodes, func(n figures.Node) bool { return n.Node != "green" })
+	if len(nodes) != 1 || nodes[0].FramesSent != last {
+		t.Errorf("counted %+v; want green once, with %d frames of its later attachment", nodes, last)
 	}
 }

@@ -1,6 +1,7 @@
 package networks
 
 import (
+	"maps"
 	"slices"
 
 	"vignette.dev/vignette/internal/radio"
@@ -34,17 +35,19 @@ func (a *attachment) lastCounted() (last radio.Counters) {
 	return last
 }
 
-// detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held. A node that is
-// attached again replaces its earlier attachment.
-func (n *network) detachedNodes(attached []figures.Node) (nodes []figures.Node) {
+// detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held. A node's later
+// attachment replaces its earlier ones.
+func (n *network) detachedNodes(attached []figures.Node) []figures.Node {
+	nodes := map[string]figures.Node{} // the last ones are the latest
 	n.detached = slices.DeleteFunc(n.detached, func(a *attachment) bool {
 		last := n.networks.currentCounters(a)
-		if !slices.ContainsFunc(attached, func(n figures.Node) bool { return n.Node == a.Member.Node }) {
-			nodes = append(nodes, a.lastCounters(last)[0].Nodes[0])
-		}
+		nodes[a.Member.Node] = a.lastCounters(last)[0].Nodes[0]
 		return last.InFlight == 0
 	})
-	return nodes
+	for i := range attached {
+		delete(nodes, attached[i].Node)
+	}
+	return slices.Collect(maps.Values(nodes))
 }
 
 // recordNetworkEnd counts the frames under way in an ended network as dropped.
