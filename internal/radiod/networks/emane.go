@@ -77,8 +77,9 @@ func (n *network) emanePod() string {
 
 // abandon notes that a radio leaves EMANE's process, if that has opened it: EMANE opens no other.
 func (n *network) abandon(a *attachment) {
-	if _, opened := n.driver.Statistics(a.Member.NEM); opened {
+	if _, opened := n.driver.Statistics(a.Member.NEM); opened && !n.ending {
 		n.abandoned[a.Member.NEM] = n.emanePod()
+		_ = n.save() // which tries again
 	}
 }
 

@@ -5,6 +5,7 @@ package networks
 import (
 	"errors"
 	"log/slog"
+	"maps"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -65,8 +66,15 @@ type Networks struct {
 
 	mu        sync.Mutex // protects the rest; never held while the kernel makes or configures interfaces
 	networks  map[string]*network
-	restoring bool           // networks stay paused until all their ports are back
-	left      dataplane.Left // by an earlier worker; it counts while restoring
+	abandoned map[string]map[int32]string // network.abandoned of an earlier worker, by UID
+	restoring bool                        // networks stay paused until all their ports are back
+	left      dataplane.Left              // by an earlier worker; it counts while restoring
+}
+
+// savedNetwork is what the next worker is to know of a network.
+type savedNetwork struct {
+	v1alpha1.RadioNetwork
+	Abandoned map[int32]string `json:"abandoned,omitempty"`
 }
 
 // network is a RadioNetwork and, while it has attachments here, its engine's network.
@@ -146,6 +154,7 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 	if n == nil {
 		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}, departing: map[dataplane.PortID]*attachment{}, abandoned: map[int32]string{},
 			requests: uint64(clock.Realtime())} //nolint:gosec // after 1970, and after those of earlier workers
+		maps.Copy(n.abandoned, m.abandoned[uid])
 		m.networks[uid] = n
 	}
 	before := &n.object.Spec
@@ -174,7 +183,7 @@ func (n *network) save() error {
 	if n.saving != nil {
 		n.saving.Stop()
 	}
-	n.unsaved = m.Folder.Put(networkFiles, uid, n.object)
+	n.unsaved = m.Folder.Put(networkFiles, uid, savedNetwork{*n.object, n.abandoned})
 	if n.unsaved == nil {
 		return nil
 	}
@@ -230,8 +239,16 @@ func (m *Networks) Collectors() []prometheus.Collector { return m.changes.collec
 func (m *Networks) Hosts() *hosts.Hosts { return m.hosts.Load() }
 
 // Saved are the RadioNetworks of earlier workers.
-func (m *Networks) Saved() ([]v1alpha1.RadioNetwork, error) {
-	return state.Load[v1alpha1.RadioNetwork](m.Folder, networkFiles)
+func (m *Networks) Saved() (objects []v1alpha1.RadioNetwork, err error) {
+	saved, err := state.Load[savedNetwork](m.Folder, networkFiles)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.abandoned = map[string]map[int32]string{}
+	for i := range saved {
+		objects = append(objects, saved[i].RadioNetwork)
+		m.abandoned[string(saved[i].UID)] = saved[i].Abandoned
+	}
+	return objects, err
 }
 
 // SetHosts connects networks to those of other hosts from now on.

@@ -242,6 +242,36 @@ func TestARadioThatReplacesOneThatEMANEHasOpenedIsRefused(t *testing.T) {
 	}
 }
 
+func TestTheNextWorkerKnowsTheRadiosThatHaveLeftEMANE(t *testing.T) {
+	bed, p := newRadiod(t), newEMANEPod(t)
+	p.appear(t)
+	first, _ := bed.worker(t)
+	p.manager(first)
+	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
+	n := configuredRadios(emaneNetwork(a.uid, b.uid))
+	p.play(t, n)
+	if err := first.SetNetwork(n); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, first, "vhf")
+	b.attach(t, first, "vhf")
+	eventually(t, "both are attached", attachedIs(first, n, 2))
+	if answer := first.Serve(a.request("DEL", "vhf"), nil); answer.Error != "" {
+		t.Fatal(answer.Error)
+	}
+	first.Close()
+
+	next, held := managerWith(t, bed.parent, bed.directory)
+	p.manager(next)
+	if err := next.Restore(held); err != nil {
+		t.Fatal(err)
+	}
+	a.attach(t, next, "vhf")
+	if refused := refusedOf(next, string(n.UID)); !strings.Contains(refused, "node node-1: its radio was attached again") {
+		t.Errorf("refused is %q; want the node, and why", refused)
+	}
+}
+
 func TestFramesReachEMANEWithTheirChecksumsAndNotLongerThanTheMTU(t *testing.T) {
 	m, p := newManager(t), newEMANEPod(t)
 	p.manager(m)
