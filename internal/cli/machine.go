@@ -155,7 +155,11 @@ func (c *cluster) readMachine(ctx context.Context, m *machine) error {
 	switch {
 	case err == nil:
 		text, err := answer.Raw()
-		return errors.Join(err, json.Unmarshal(text, &m.object))
+		err = errors.Join(err, json.Unmarshal(text, &m.object))
+		if !metav1.IsControlledBy(&m.object.Metadata, m.site.Experiment) { // another experiment may use the name meanwhile
+			m.object = virtualMachineInstance{}
+		}
+		return err
 	case !apierrors.IsNotFound(err):
 		return explain(err)
 	case errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind == machineResource:

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,6 +41,8 @@ type kubeVirt struct {
 	// refusal answers streams instead of guest: the first ones if closed counts them, else all.
 	refusal *apierrors.StatusError
 	closed  atomic.Int32
+	// owner is the UID of the machine's experiment; empty for the live cluster.
+	owner types.UID
 	// guest is what answers a stream, such as a console.
 	guest func(*websocket.Conn)
 	// path of the last stream that was opened.
@@ -66,7 +70,8 @@ func (k *kubeVirt) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == machinesPath+machinePath && len(k.phases) > 0:
 		phase := k.phases[min(int(k.asked.Add(1)), len(k.phases))-1]
 		w.Header().Set("Content-Type", "application/json")
-		fmt.Fprintf(w, `{"metadata":{"name":"bft-live-veh-1","uid":%q},"status":{"phase":%q}}`, playedUID, phase)
+		fmt.Fprintf(w, `{"metadata":{"name":"bft-live-veh-1","uid":%q,"ownerReferences":[{"controller":true,"uid":%q}]},"status":{"phase":%q}}`,
+			playedUID, cmp.Or(k.owner, liveCluster().UID), phase)
 	default:
 		refuse(w, apierrors.NewNotFound(schema.GroupResource{Group: "kubevirt.io", Resource: machineResource}, "bft-live-veh-1"))
 	}
@@ -188,10 +193,11 @@ func TestErrorsOfConsoleAndSSHSayWhatToDo(t *testing.T) {
 	}{
 		"a pod": {gone, withMachines(), "hq", "node hq of experiment bft-live is a pod, which has no serial console: " +
 			"vignette shell -n team-nor -e bft-live hq, or name a virtual machine: veh-1, veh-2, veh-3"},
-		"no machine at all": {gone, liveCluster(), "hq", "the experiment has no node with runtime: vm"},
-		"no such node":      {gone, withMachines(), "veh-9", "there is no node veh-9 in experiment bft-live: want one of hq, veh-1"},
-		"no KubeVirt":       {&kubeVirt{absent: true}, withMachines(), "veh-1", "the cluster has no KubeVirt, which runs virtual machines: see docs/how-to/use-virtual-machines.md"},
-		"gone":              {gone, withMachines(), "veh-1", "the virtual machine of node veh-1 is gone: vignette status -n team-nor bft-live shows why"},
+		"no machine at all":     {gone, liveCluster(), "hq", "the experiment has no node with runtime: vm"},
+		"no such node":          {gone, withMachines(), "veh-9", "there is no node veh-9 in experiment bft-live: want one of hq, veh-1"},
+		"no KubeVirt":           {&kubeVirt{absent: true}, withMachines(), "veh-1", "the cluster has no KubeVirt, which runs virtual machines: see docs/how-to/use-virtual-machines.md"},
+		"gone":                  {gone, withMachines(), "veh-1", "the virtual machine of node veh-1 is gone: vignette status -n team-nor bft-live shows why"},
+		"another's of its name": {&kubeVirt{phases: []string{"Running"}, owner: "other"}, withMachines(), "veh-1", "the virtual machine of node veh-1 is gone"},
 		"failed": {&kubeVirt{phases: []string{"Failed"}}, withMachines(), "veh-1",
 			"does not run, it is Failed: vignette status -n team-nor bft-live shows why; its logs: vignette logs"},
 		"ended": {gone, over, "veh-1", "has ended, it succeeded"},

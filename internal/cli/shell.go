@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -189,15 +189,14 @@ func (s *expandedExperiment) shellContainer(node topology.Node) string {
 // podUp returns the pod of a node, or explains why it cannot be entered.
 func (c *cluster) podUp(ctx context.Context, key client.ObjectKey, s *expandedExperiment, node topology.Node) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	err := c.kube.Get(ctx, key, pod)
-	if err != nil && !apierrors.IsNotFound(err) {
+	if err := c.kube.Get(ctx, key, pod); client.IgnoreNotFound(err) != nil {
 		return nil, explain(err)
 	}
-	if err == nil && pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
-		return pod, nil
-	}
 	how := "its pod is gone"
-	if err == nil {
+	if metav1.IsControlledBy(pod, s.Experiment) { // another experiment may use the name meanwhile
+		if pod.Status.Phase == corev1.PodRunning && pod.DeletionTimestamp == nil {
+			return pod, nil
+		}
 		how = "its pod is " + string(pod.Status.Phase)
 	}
 	return nil, fmt.Errorf("node %[1]s of experiment %[2]s is not up, %[3]s: vignette status -n %[4]s %[2]s shows why; its logs: vignette logs -n %[4]s -e %[2]s %[1]s",

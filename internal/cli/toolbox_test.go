@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -109,10 +110,21 @@ func TestAToolboxThatCannotStartSaysWhy(t *testing.T) {
 func TestANodeOfAnOlderOperatorHasNoToolbox(t *testing.T) {
 	e := liveCluster()
 	pod := restrictedPod("team-nor")
-	pod.Annotations, pod.Status.Phase = nil, corev1.PodRunning
+	pod.Annotations, pod.Status.Phase, pod.OwnerReferences = nil, corev1.PodRunning, []metav1.OwnerReference{render.Owner(e)}
 	c := newPlatform().cluster(t, e, pod)
 	err := c.shell(t.Context(), shellPlace{node: "hq", toolbox: true}, nil, streams{})
 	if err == nil || !strings.Contains(err.Error(), "kubectl debug -n team-nor -it bft-live-hq --profile=restricted --image=IMAGE") {
 		t.Errorf("error %v; want what to do", err)
+	}
+}
+
+func TestAShellDoesNotEnterThePodThatAnotherExperimentNamesAlike(t *testing.T) {
+	other := liveCluster()
+	other.Name, other.UID = "bft", "other" // with a node live-hq
+	pod := restrictedPod("team-nor")
+	pod.Status.Phase, pod.OwnerReferences = corev1.PodRunning, []metav1.OwnerReference{render.Owner(other)}
+	err := newPlatform().cluster(t, liveCluster(), pod).shell(t.Context(), shellPlace{node: "hq"}, nil, streams{})
+	if err == nil || !strings.Contains(err.Error(), "node hq of experiment bft-live is not up, its pod is gone") {
+		t.Errorf("error %v; want that its own pod is gone", err)
 	}
 }
