@@ -95,6 +95,26 @@ func TestPeersAreInTheFileOfHostsBesideWhatWasThere(t *testing.T) {
 	}
 }
 
+func TestTheImageWaitsForTheDiskWithThePrograms(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	programs := t.TempDir()
+	for name, script := range map[string]string{
+		"findfs": `echo >> "$0.asked"; [ $(wc -l < "$0.asked") -gt 2 ] && echo /dev/vdc`,
+		"mount":  `[ "$3" = /dev/vdc ] && printf '#!/bin/sh\necho "$@"\n' > "$4/agent" && chmod +x "$4/agent"`,
+	} {
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
+	}
+	const boot = `mount -t tmpfs tmpfs /run && PATH="$0:$PATH" exec sh ../../images/guest/system/usr/lib/vignette/guest`
+	said, err := exec.Command("unshare", "--mount", "sh", "-c", boot, programs).CombinedOutput()
+	if want := "guest --tools /run/vignette/tools\n"; err != nil || string(said) != want {
+		t.Errorf("%q, %v; want the agent with %q", said, err, want)
+	}
+}
+
 func TestDisksAreFoundByTheirLabels(t *testing.T) {
 	dir := t.TempDir()
 	iso := make([]byte, 20*2048)
