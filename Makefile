@@ -52,13 +52,6 @@ build: ## Build the web console and the programs, into bin/
 	@hack/console
 	@printf '%s\n' $(PROGRAMS) | xargs -P 2 -I{} bash -c 'p={}; go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=}'
 
-# The race detector looks at all that is concurrent. These packages start no goroutine and serve no HTTP, nor do their tests. With it they would
-# take several times as long and show nothing. It looks at their code where concurrent packages call it.
-SEQUENTIAL := ./operators/experiment ./internal/validate ./internal/scenario ./internal/scenario/synthetic ./internal/scenario/kml ./internal/core ./internal/core/queue \
-	./internal/core/decide ./internal/core/render ./internal/core/topology ./internal/exi ./internal/olsr ./internal/olsr/v1 ./internal/traffic/encoding ./internal/traffic/payload ./internal/propagation \
-	./internal/radio/link ./internal/radio/phy ./internal/radio/tdma ./docs ./hack/dashboards ./hack/plots ./hack/studies
-# Exceptions: the manager, which API_SERVER_TESTS run with the detector, and tests of which several run at once that share nothing.
-CONCURRENT_TESTS := operators/experiment/apiserver_test.go|operators/experiment/sweep_world_test.go|hack/studies/campaigns_test.go
 # Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
 REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod $(addprefix ./internal/radiod/,dataplane emaned networks packettap peers samples worker) ./internal/radioqueue ./internal/traffic
 # Tests in real time that start an API server and a manager.
@@ -69,14 +62,13 @@ WITH_RACE_DETECTOR := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 hack/gotest pkgname
 .PHONY: test-unit
 test-unit: ## Unit and integration tests of the Go module's concurrent packages, with the race detector
 	hack/python -c '' # clients of others that some tests hold ours against
-	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME) $(SEQUENTIAL))") && $(WITH_RACE_DETECTOR) -p 3 -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # many wait; the longest first, so that it ends beside the others
+	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME); hack/sequential)") && $(WITH_RACE_DETECTOR) -p 3 -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # many wait; the longest first, so that it ends beside the others
 	$(WITH_RACE_DETECTOR) -p 1 -parallel 4 $(REAL_TIME) # those that run beside each other wait most of the time
 	$(WITH_RACE_DETECTOR) -p 2 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
 
 .PHONY: test-sequential
-test-sequential: ## Those of the other packages: also kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
-	@! grep -nE '(^|[^[:alnum:]"/])go (func|[[:alnum:]_.]+\()|\.Go\(|errgroup|AfterFunc|t\.Parallel|httptest|http\.Serve' $(SEQUENTIAL:=/*.go) | grep -vE '$(CONCURRENT_TESTS)' || { echo "These are concurrent: take their packages out of SEQUENTIAL in the Makefile."; exit 1; }
-	hack/gotest pkgname -count=1 -timeout 60m -skip '$(API_SERVER_TESTS)' $(SEQUENTIAL)
+test-sequential: ## Those of the other packages, without it: also kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
+	hack/gotest pkgname -count=1 -timeout 60m -skip '$(API_SERVER_TESTS)' $$(hack/sequential)
 	hack/gotest pkgname -count=1 -run QueuedRequestsTakeLittleMemory ./internal/proxy
 
 .PHONY: test-hack
