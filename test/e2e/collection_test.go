@@ -311,6 +311,9 @@ func TestAnEmptyDirOverItsLimitIsANamedGap(t *testing.T) {
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 
 	results := resultsOf(t, done.UID)
+	if results.Messages.Received == 0 {
+		t.Errorf("%+v: want what was measured before the stop", results.Messages)
+	}
 	evicted := gapOf(t, results.Gaps, "Evicted")
 	if evicted.Node != "lost" || evicted.FromSeconds == nil || !strings.Contains(evicted.Reason, "EmptyDir") {
 		t.Errorf("gap %+v; want it of node lost, with its time, and that an emptyDir was over its limit", evicted)

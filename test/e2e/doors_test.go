@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"slices"
@@ -40,15 +41,45 @@ func wantNotAccepted(t *testing.T, e *v1alpha1.Experiment, want string) {
 	})
 }
 
-// TestAnExperimenterReadsNoSecretThatNobodyLetHimUse has an app print a Secret's content.
-func TestAnExperimenterReadsNoSecretThatNobodyLetHimUse(t *testing.T) {
+// filesScript prints what an app finds in its files, and whether it can write to them.
+const filesScript = `id -u; cat /etc/own/motd; cat /tmp/x; stat -c %a /etc/own/motd; (echo y > /etc/own/motd) 2>/dev/null && echo WRITTEN; touch /vignette/log/extra.txt && echo may log`
+
+// resolveScript prints the address of each name, and queries the first named nameserver by UDP. A resolver waits 5 s for a nameserver.
+const resolveScript = `
+import socket, sys, time
+server, names = sys.argv[1], sys.argv[2:]
+for name in names:
+    begun = time.monotonic()
+    try:
+        said = socket.gethostbyname(name)
+    except OSError:
+        said = "nothing"
+    print(name, said, "at once" if time.monotonic() - begun < 4 else "late")
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(3)
+try:
+    s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\12kubernetes\7default\3svc\7cluster\5local\0\0\1\0\1", (server, 53))
+    print("answer of", len(s.recv(512)), "bytes")
+except OSError:
+    print("no answer")
+`
+
+// TestAnAppFindsItsFilesAndNoSecretThatNobodyLetItUseAndNoNameserver has an app of an experimenter for each.
+func TestAnAppFindsItsFilesAndNoSecretThatNobodyLetItUseAndNoNameserver(t *testing.T) {
 	t.Parallel()
 	tenant := newTenant(t, "vignette-experimenter")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: tenant.namespace, Name: "keys"}, StringData: map[string]string{"own": "s3cret"}}
 	mustCreate(t, secret)
+	server := serviceOf(t, platformNamespace, "vignette-server")
+	dns := cmp.Or(serviceOf(t, "kube-system", "kube-dns"), server) // a nameserver of another name is not asked
 	e := makeExperiment(tenant.namespace, "reader").Network("wan", "198.18.9.0/24", "baseline").
-		Image("own", analysisImage(t), "/bin/sh", "-c", "echo $KEY").Node("nor", "wan", "own").Obj()
+		Image("own", analysisImage(t), "/bin/sh", "-c", "echo $KEY").
+		Image("files", analysisImage(t), "/bin/sh", "-c", filesScript).
+		Image("asks", analysisImage(t), "python3", "-c", resolveScript, dns, "hq", "kubernetes.default.svc.cluster.local", "vignette-server."+platformNamespace+".svc").
+		Node("hq", "wan").Node("nor", "wan", "own", "files", "asks").Obj()
 	e.Spec.Apps[0].Env = []v1alpha1.EnvVar{{Name: "KEY", Secret: &v1alpha1.KeyReference{Name: "keys", Key: "own"}}}
+	e.Spec.Apps[1].RunAsUser = new(int64(1234))
+	e.Spec.Apps[1].Files = []v1alpha1.AppFile{{Path: "/etc/own/motd", Content: new("hello $(HOME)\n")}, {Path: "/tmp/x", Content: new("in tmp\n")}}
 	if err := tenant.Create(t.Context(), e); err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +92,27 @@ func TestAnExperimenterReadsNoSecretThatNobodyLetHimUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
-	if out := archivedText(t, done, "logs/nor/own/stdout-1.log"); out != "s3cret\n" {
-		t.Errorf("the app printed %q; want what the Secret has", out)
+	want := map[string]string{
+		"own":   "s3cret\n",
+		"files": "1234\nhello $(HOME)\nin tmp\n444\nmay log\n",
+		"asks": "hq 198.18.9.1 at once\nkubernetes.default.svc.cluster.local nothing at once\n" +
+			"vignette-server." + platformNamespace + ".svc " + server + " at once\nno answer\n",
 	}
+	for app, text := range want {
+		if out := archivedText(t, done, "logs/nor/"+app+"/stdout-1.log"); out != text {
+			t.Errorf("app %s printed %q; want %q", app, out, text)
+		}
+	}
+}
+
+// serviceOf returns the cluster address of a service, empty if there is none.
+func serviceOf(t *testing.T, namespace, name string) string {
+	t.Helper()
+	var service corev1.Service
+	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &service); client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return service.Spec.ClusterIP
 }
 
 // TestMetricsOfAllTeamsAskForTheRightToGetThem uses the tokens of nobody, of a tenant and of a permitted reader.
@@ -156,49 +205,5 @@ func TestAnOpenNodeIsForAnAdministratorToAllowAndReadsNoOthersMetrics(t *testing
 	got := strings.Split(strings.TrimSpace(archivedText(t, done, "logs/eyes/own/stdout-1.log")), "\n")
 	if !slices.Equal(got, want) {
 		t.Errorf("the node found\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-}
-
-// resolveScript prints the address of each name, and queries the first named nameserver by UDP. A resolver waits 5 s for a nameserver.
-const resolveScript = `
-import socket, sys, time
-server, names = sys.argv[1], sys.argv[2:]
-for name in names:
-    begun = time.monotonic()
-    try:
-        said = socket.gethostbyname(name)
-    except OSError:
-        said = "nothing"
-    print(name, said, "at once" if time.monotonic() - begun < 4 else "late")
-s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.settimeout(3)
-try:
-    s.sendto(b"\0\1\1\0\0\1\0\0\0\0\0\0\12kubernetes\7default\3svc\7cluster\5local\0\0\1\0\1", (server, 53))
-    print("answer of", len(s.recv(512)), "bytes")
-except OSError:
-    print("no answer")
-`
-
-// TestANodeCannotAskTheClustersNameserver by its resolver, or directly.
-func TestANodeCannotAskTheClustersNameserver(t *testing.T) {
-	t.Parallel()
-	var dns corev1.Service
-	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: "kube-system", Name: "kube-dns"}, &dns); apierrors.IsNotFound(err) {
-		t.Skip("the cluster's nameserver is no Service kube-dns in kube-system")
-	} else if err != nil {
-		t.Fatal(err)
-	}
-	e := makeExperiment(newNamespace(t), "asks").Network("wan", "198.18.9.0/24", "baseline").
-		Image("own", analysisImage(t), "python3", "-c", resolveScript, dns.Spec.ClusterIP, "hq", "kubernetes.default.svc.cluster.local", "vignette-server."+platformNamespace+".svc").
-		Node("hq", "wan").Node("nor", "wan", "own").Obj()
-	mustCreate(t, e)
-	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
-	var server corev1.Service
-	if err := kube.Get(t.Context(), client.ObjectKey{Namespace: platformNamespace, Name: "vignette-server"}, &server); err != nil {
-		t.Fatal(err)
-	}
-	want := "hq 198.18.9.1 at once\nkubernetes.default.svc.cluster.local nothing at once\nvignette-server." + platformNamespace + ".svc " + server.Spec.ClusterIP + " at once\nno answer\n"
-	if out := archivedText(t, done, "logs/nor/own/stdout-1.log"); out != want {
-		t.Errorf("the app found\n%swant\n%s", out, want)
 	}
 }

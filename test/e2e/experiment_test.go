@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"math"
 	"reflect"
 	"strings"
@@ -49,7 +48,9 @@ func TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults(t *testing.T) {
 	for _, n := range results.Networks {
 		expectLayersOfCaptures(t, n, append(results.Gaps, results.Notes...))
 	}
+	pods := podUIDs(t, done)
 	deleteAndExpectNothingLeft(t, done)
+	expectCleanHosts(t, append(pods, done.UID))
 	if after := resultsOf(t, done.UID); !reflect.DeepEqual(after.Messages, results.Messages) {
 		t.Errorf("results after the deletion: %+v; want them unchanged: %+v", after.Messages, results.Messages)
 	}
@@ -163,33 +164,24 @@ func TestQuotaTooSmallIsSaidAndHealsWhenItGrows(t *testing.T) {
 	if err := kube.Patch(t.Context(), quota, client.MergeFrom(small)); err != nil {
 		t.Fatal(err)
 	}
-	waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
+	waitFor(t, e, finishTimeout, v1alpha1.PhaseRunning, v1alpha1.PhaseSucceeded)
 }
 
 func TestKilledSubscriberAndBrokerShowAsNamedGaps(t *testing.T) {
 	t.Parallel()
-	t.Run("subscriber's pod deleted", func(t *testing.T) {
-		t.Parallel()
-		e := pair(newNamespace(t), "gap-subscriber").Obj()
-		e.Spec.Nodes[0].Apps = []string{"broker"}
-		e.Spec.Nodes = append(e.Spec.Nodes, v1alpha1.Node{Name: "watch", Networks: []string{"wan"}, Apps: []string{"picture"}})
-		mustCreate(t, e)
-		waitForT0(t, e, 6*time.Second)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "gap-subscriber-watch"}}
-		if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
-			t.Fatal(err)
-		}
-		expectGapNaming(t, e, "watch")
-	})
-	t.Run("broker's process killed", func(t *testing.T) {
-		t.Parallel()
-		e := pair(newNamespace(t), "gap-broker").Obj()
-		mustCreate(t, e)
-		waitForT0(t, e, 6*time.Second)
-		execIn(t, e.Namespace, "gap-broker-hq", "broker", "/bin/sh", "-c",
-			`for p in /proc/[0-9]*; do read -r name < $p/comm; [ "$name" = mosquitto ] && kill -9 ${p#/proc/}; done; true`)
-		expectGapNaming(t, e, "hq")
-	})
+	e := pair(newNamespace(t), "gaps").Obj()
+	e.Spec.Nodes[0].Apps = []string{"broker"}
+	e.Spec.Nodes = append(e.Spec.Nodes, v1alpha1.Node{Name: "watch", Networks: []string{"wan"}, Apps: []string{"picture"}})
+	mustCreate(t, e)
+	waitForT0(t, e, 6*time.Second)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: "gaps-watch"}}
+	if err := kube.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
+		t.Fatal(err)
+	}
+	execIn(t, e.Namespace, "gaps-hq", "broker", "/bin/sh", "-c",
+		`for p in /proc/[0-9]*; do read -r name < $p/comm; [ "$name" = mosquitto ] && kill -9 ${p#/proc/}; done; true`)
+	expectGapNaming(t, e, "watch")
+	expectGapNaming(t, e, "hq")
 }
 
 // expectGapNaming waits for the end, and wants a gap of the node in the results, with missing messages.
@@ -203,26 +195,4 @@ func expectGapNaming(t *testing.T, e *v1alpha1.Experiment, node string) {
 		}
 	}
 	t.Errorf("gaps %+v do not name node %s with the time it was lost", results.Gaps, node)
-}
-
-func TestRunningExperimentCannotBeEditedButStoppedEarly(t *testing.T) {
-	t.Parallel()
-	e := pair(newNamespace(t), "stopped").Duration("10m").Obj()
-	e.Spec.Timeline[1].At = "10m"
-	mustCreate(t, e)
-	now := waitForT0(t, e, 6*time.Second)
-	edited := now.DeepCopy()
-	edited.Spec.Seed = 99
-	if err := kube.Patch(t.Context(), edited, client.MergeFrom(now)); err == nil || !strings.Contains(err.Error(), "spec") {
-		t.Errorf("editing a running experiment: %v; want a refusal that names the spec", err)
-	}
-	stopped := now.DeepCopy()
-	stopped.Spec.Stop = true
-	if err := kube.Patch(context.Background(), stopped, client.MergeFrom(now)); err != nil {
-		t.Fatalf("stop: %v", err)
-	}
-	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
-	if results := resultsOf(t, done.UID); results.Messages.Received == 0 {
-		t.Errorf("%+v: want what was measured before the stop", results.Messages)
-	}
 }

@@ -5,7 +5,6 @@ package e2e
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,21 +144,5 @@ func TestWhatAnAppOfOnesOwnLacksIsSaidInPlainWords(t *testing.T) {
 				t.Errorf("Ready %+v, message %q; want reason %s and %q", ready, done.Status.Message, c.reason, c.message)
 			}
 		})
-	}
-}
-
-func TestFilesOfAnAppAreThereForItsUserAndReadOnly(t *testing.T) {
-	t.Parallel()
-	const script = `id -u; cat /etc/own/motd; cat /tmp/x; stat -c %a /etc/own/motd; (echo y > /etc/own/motd) 2>/dev/null && echo WRITTEN; touch /vignette/log/extra.txt && echo may log`
-	e := makeExperiment(newNamespace(t), "files").Network("wan", "198.18.9.0/24", "baseline").
-		Image("own", analysisImage(t), "/bin/sh", "-c", script).Node("nor", "wan", "own").Obj()
-	user := int64(1234)
-	e.Spec.Apps[0].RunAsUser = &user
-	e.Spec.Apps[0].Files = []v1alpha1.AppFile{{Path: "/etc/own/motd", Content: new("hello $(HOME)\n")}, {Path: "/tmp/x", Content: new("in tmp\n")}}
-	mustCreate(t, e)
-	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
-	out := strings.Split(archivedText(t, done, "logs/nor/own/stdout-1.log"), "\n")
-	if want := []string{"1234", "hello $(HOME)", "in tmp", "444", "may log", ""}; !slices.Equal(out, want) {
-		t.Errorf("the app printed %q; want %q", out, want)
 	}
 }

@@ -49,7 +49,7 @@ func waitForMoment(t *testing.T, e *v1alpha1.Experiment, moment string) {
 
 func TestDeletionAtAnyMomentLeavesNothingInTheClusterAndOnTheHost(t *testing.T) {
 	t.Parallel()
-	for _, moment := range moments {
+	for _, moment := range moments[:len(moments)-1] { // TestQuickstartDeliversEveryMessageAndLeavesOnlyItsResults has the last
 		t.Run(moment, func(t *testing.T) {
 			t.Parallel()
 			e := pair(newNamespace(t), "swept").Duration("8s").Obj()

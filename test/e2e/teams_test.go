@@ -24,24 +24,24 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther has two teams with three experiments each, with equal names and
-// subnets, and a seventh that exceeds the first team's quota until one of its three has ended.
+// TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther has two teams with two experiments each, with equal names and
+// subnets, and a fifth that exceeds the first team's quota until one of its two has ended.
 func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 	t.Parallel()
 	teams := []string{newNamespace(t), newNamespace(t)}
-	// Three pairs, each with a step of its workflow. Quotas of requests admit no container without them, Argo's neither.
+	// Two pairs, each with a step of its workflow. Quotas of requests admit no container without them, Argo's neither.
 	mustCreate(t, &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: teams[0], Name: "team"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{
-		corev1.ResourcePods: resource.MustParse("9"), corev1.ResourceRequestsCPU: resource.MustParse("4"), corev1.ResourceRequestsMemory: resource.MustParse("8Gi"),
+		corev1.ResourcePods: resource.MustParse("6"), corev1.ResourceRequestsCPU: resource.MustParse("4"), corev1.ResourceRequestsMemory: resource.MustParse("8Gi"),
 	}}})
 	var all []*v1alpha1.Experiment
 	for _, team := range teams {
-		for _, name := range []string{"twin", "second", "third"} {
+		for _, name := range []string{"twin", "second"} {
 			e := broadcasters(team, name, 2, "10ms", "bytes:900").Obj()
 			mustCreate(t, e)
 			all = append(all, e)
 		}
 	}
-	for _, e := range all[:3] {
+	for _, e := range all[:2] {
 		eventually(t, startTimeout, e.Name+" to be admitted", func() error {
 			if now := get(t, e); !meta.IsStatusConditionTrue(now.Status.Conditions, v1alpha1.ConditionAdmitted) {
 				return errorf("phase %q: %s", now.Status.Phase, now.Status.Message)
@@ -49,17 +49,17 @@ func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 			return nil
 		})
 	}
-	seventh := broadcasters(teams[0], "seventh", 2, "10ms", "bytes:900").Obj()
-	mustCreate(t, seventh)
-	eventually(t, time.Minute, "the quota that the seventh waits for to be named", func() error {
-		now := get(t, seventh)
+	fifth := broadcasters(teams[0], "fifth", 2, "10ms", "bytes:900").Obj()
+	mustCreate(t, fifth)
+	eventually(t, time.Minute, "the quota that the fifth waits for to be named", func() error {
+		now := get(t, fifth)
 		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAdmitted)
 		if now.Status.Phase != v1alpha1.PhaseQueued || c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "team") {
 			return errorf("phase %q, Admitted %+v", now.Status.Phase, c)
 		}
 		return nil
 	})
-	for _, e := range append(all, seventh) {
+	for _, e := range append(all, fifth) {
 		done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 		m := resultsOf(t, done.UID).Messages
 		if m.Sent < 800 {
@@ -70,8 +70,8 @@ func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 			t.Errorf("%s/%s: %+v; want no loss and not one frame of its twin", e.Namespace, e.Name, m)
 		}
 	}
-	if first, last := get(t, all[0]), get(t, seventh); !last.Status.StartTime.After(first.Status.T0.Time) {
-		t.Errorf("the seventh began at %v, before the first three had sent anything (%v)", last.Status.StartTime, first.Status.T0)
+	if first, last := get(t, all[0]), get(t, fifth); !last.Status.StartTime.After(first.Status.T0.Time) {
+		t.Errorf("the fifth began at %v, before the first two had sent anything (%v)", last.Status.StartTime, first.Status.T0)
 	}
 }
 
