@@ -3,6 +3,7 @@ package charts
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -20,8 +21,21 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"vignette.dev/vignette/internal/golden"
+	"vignette.dev/vignette/internal/testkube"
 	"vignette.dev/vignette/internal/testteam"
 )
+
+// server is for the tests that need an ordinary API server, with objects of their own.
+var server testkube.Shared
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := server.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, "stop the API server:", err)
+		code = 1
+	}
+	os.Exit(code)
+}
 
 // helm of the PATH, or of the developer cluster.
 func helm(t *testing.T) string {

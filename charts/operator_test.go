@@ -78,7 +78,7 @@ func rightsOfTheCode(t *testing.T) map[string]bool {
 
 // TestOneOperatorMayFollowSeveral: by a server-side apply, as Argo CD's, what Kubernetes had filled in for several stays.
 func TestOneOperatorMayFollowSeveral(t *testing.T) {
-	api, err := client.New(testkube.Start(t), client.Options{Scheme: testkube.Scheme()})
+	api, err := client.New(server.Start(t), client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 
 // TestRadiodAppliesItsStatusAndReplacesNone: that of a network has an entry of each host.
 func TestRadiodAppliesItsStatusAndReplacesNone(t *testing.T) {
-	config := testkube.Start(t)
+	config := server.Start(t)
 	admin, err := client.New(config, client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 func TestContainersBroughtIntoPodsGetNoSecretsAndNoPrivileges(t *testing.T) {
 	policy := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/admission.yaml")
 	role := render(t, "vignette", "vignette", "-n", "vignette-system", "-s", "templates/roles.yaml")
-	config := testkube.Start(t)
+	config := server.Start(t)
 	admin, err := client.New(config, client.Options{Scheme: testkube.Scheme()})
 	if err != nil {
 		t.Fatal(err)

@@ -148,6 +148,7 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 	if again := w.workload(); again.GetUID() == first.GetUID() {
 		t.Error("an experiment that was edited keeps the Workload of what it was")
 	}
+	w.wantNoWorkloadUnlessAccepted()
 	w.setWorkloadCondition("QuotaReserved", "False", "insufficient quota for cpu")
 	admitted(w.reconciled(), scope.ReasonWaitingForKueue, "insufficient quota for cpu")
 	w.setWorkloadCondition("Evicted", "True", "preempted")
@@ -182,22 +183,20 @@ func TestWithAQueueNameKueueDecides(t *testing.T) {
 	}
 }
 
-func TestAnExperimentThatIsNotAcceptedAnyMoreKeepsNoQuotaOfKueue(t *testing.T) {
-	config := testkube.Start(t)
-	installKueue(t, config)
-	w := plainWorld(t, config, func(e *v1alpha1.Experiment) { e.Spec.QueueName = "nor" })
-	w.reconciled()
+// wantNoWorkloadUnlessAccepted takes the experiment's waveform away for a while.
+func (w *world) wantNoWorkloadUnlessAccepted() {
+	w.t.Helper()
 	first := w.workload()
-	w.must(w.api.Delete(t.Context(), ethernet()))
+	w.must(w.api.Delete(w.t.Context(), ethernet()))
 	if e := w.reconciled(); !notAccepted(e) {
-		t.Fatalf("without its waveform: %s", e.Status.Message)
+		w.t.Fatalf("without its waveform: %s", e.Status.Message)
 	}
-	if err := w.api.Get(t.Context(), client.ObjectKeyFromObject(first), first); client.IgnoreNotFound(err) != nil || err == nil && first.GetDeletionTimestamp().IsZero() {
-		t.Errorf("its Workload stays, and with it a quota that others may want: %v", err)
+	if err := w.api.Get(w.t.Context(), client.ObjectKeyFromObject(first), first); client.IgnoreNotFound(err) != nil || err == nil && first.GetDeletionTimestamp().IsZero() {
+		w.t.Errorf("its Workload stays, and with it a quota that others may want: %v", err)
 	}
-	w.must(w.api.Create(t.Context(), ethernet()))
+	w.must(w.api.Create(w.t.Context(), ethernet()))
 	w.reconciled()
 	if again := w.workload(); again.GetUID() == first.GetUID() {
-		t.Error("it has no new Workload once it is accepted again")
+		w.t.Error("it has no new Workload once it is accepted again")
 	}
 }
