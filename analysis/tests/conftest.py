@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from company import company
 from lab import BFT, PICTURE, Lab
 
-from vignette_analysis import Analysis, analyse
+from vignette_analysis import Analysis, analyse, outputs
 
 # What a property takes on a busy machine says nothing about it.
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -40,6 +40,12 @@ def pair(lab) -> Lab:
     lab.agent("nor", "bft", "started", 0, instance="nor/bft", latenessSeconds=0.001)
     lab.agent("prt", "picture", "started", 0, instance="prt/picture", latenessSeconds=0.001)
     return lab
+
+
+@pytest.fixture
+def without_plots(monkeypatch):
+    """Results are written without plots, which take longer than all the rest."""
+    monkeypatch.setattr(outputs.plots, "PLOTS", {})
 
 
 @pytest.fixture(scope="session")

@@ -115,6 +115,7 @@ def test_results_are_computed_from_the_server_and_handed_in(server, tmp_path, ca
     assert "Deliveries by group" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_results_are_handed_in_last(server, tmp_path):
     assert run(server, tmp_path) == 0
     assert list(server.put)[-1] == "results/results.json"
@@ -128,6 +129,7 @@ def test_a_plot_that_the_server_does_not_take_is_a_gap(server, tmp_path):
     assert "plot delays-over-time.svg" in server.put["results/tables.txt"].decode()
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(("status", "name"), [(507, "deliveries.csv"), (413, "deliveries.csv"), (507, "tables.txt")])
 def test_a_table_for_which_the_server_has_no_room_is_a_gap(server, tmp_path, status, name):
     server.refused, server.refusal = f"results/{name}", status
@@ -136,6 +138,7 @@ def test_a_table_for_which_the_server_has_no_room_is_a_gap(server, tmp_path, sta
     assert any(g["what"] == f"table {name}" and "no room" in g["reason"] for g in gaps)
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize(("status", "name"), [(422, "deliveries.csv"), (507, "results.json")])
 def test_another_refusal_fails_the_analysis(server, tmp_path, status, name):
     server.refused, server.refusal = f"results/{name}", status
@@ -166,6 +169,7 @@ def test_a_refusal_is_final_and_said(server, tmp_path, capsys):
     assert "403" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_directory_needs_no_server(pair, capsys):
     directory = pair.write()
     assert main(["analyse", "--directory", str(directory)]) == 0

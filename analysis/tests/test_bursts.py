@@ -64,6 +64,7 @@ def test_a_burst_lacks_messages_that_were_never_sent_and_one_that_never_began_ha
     assert bursts.matrix(bursts.summarise(analysis.bursts[1:])) == (["publisher", "mqtt"], [["mqtt", "0 of 0"]])
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_tables_and_report_have_the_matrix(run, tmp_path):
     outputs.write(analyse(run), tmp_path)
     lines = [line.split() for line in (tmp_path / "tables.txt").read_text().splitlines()]

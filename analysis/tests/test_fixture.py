@@ -84,7 +84,7 @@ def rounded(text: str) -> dict:
     return json.loads(text, parse_float=lambda number: float(f"{float(number):.12g}"))
 
 
-def test_tables_have_one_row_per_entry(tmp_path):
+def test_tables_have_one_row_per_entry(tmp_path, without_plots):
     analysis = analyse(eventful(tmp_path / "run").write())
     outputs.write(analysis, tmp_path / "out")
     numbers = {"messages": 5, "deliveries": 15, "publishers": 4, "groups": 7, "pairs": 6, "requests": 6}

@@ -113,6 +113,7 @@ def test_a_single_loss_or_arrival_of_many_is_never_rounded_away():
     assert "0.01 {[}" in latex.headline(arrived) and "& 0.01 &" in latex.groups(arrived)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_every_run_has_the_tables_and_their_csv(pair, tmp_path):
     pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
     analysis = analyse(pair.write())

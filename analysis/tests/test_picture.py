@@ -210,6 +210,7 @@ def test_positions_are_in_the_tables_plots_and_report(tmp_path):
     assert load(tmp_path / "run").reports["received"].to_list() == [None] * 6
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_the_reports_map_has_the_reported_position_beside_the_true_one(tmp_path):
     analysis = analyse(convoy(tmp_path).write())
     found = mapdata.build(analysis)
@@ -245,6 +246,7 @@ def test_platforms_of_their_own_are_not_the_nodes_position_on_the_map(tmp_path):
     assert found.ground is None and found.reported is None
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_more_pairs_than_a_table_takes_have_groups_and_times_only(tmp_path, monkeypatch):
     monkeypatch.setattr(picture, "MAX_PAIRS", 0)
     analysis = analyse(convoy(tmp_path / "run").write())

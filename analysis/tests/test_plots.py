@@ -114,8 +114,8 @@ def test_a_plot_that_fails_is_a_gap_and_the_results_are_there(pair, tmp_path, mo
     assert paths[-1].name == "results.json" and "plot delays-over-time" in paths[-1].read_text() and "plot delays-over-time" in paths[-2].read_text()
 
 
-def test_parquet_has_the_columns_and_rows_of_the_csv_with_types(pair, tmp_path, monkeypatch):
-    monkeypatch.setattr(plots, "PLOTS", {})
+@pytest.mark.usefixtures("without_plots")
+def test_parquet_has_the_columns_and_rows_of_the_csv_with_types(pair, tmp_path):
     pair.event("nor/bft", "triggered", 0.9, "m0", "/nor/bft").event("nor/bft", "sent", 9.0, "lost", "/nor/bft")
     outputs.write(analyse(delivered(pair).write()), tmp_path)
     for name, times in (("messages", ["triggered", "sent"]), ("deliveries", ["sent", "received"])):

@@ -49,7 +49,7 @@ def test_frames_are_counted_over_the_measurement_by_reason_of_drops(pair):
     assert frames == {"sent": 2 * 21, "received": 2 * 16, "drops": {"loss": 6, "queueFull": 4}}
 
 
-def test_frames_are_in_every_form_of_the_results(pair, tmp_path):
+def test_frames_are_in_every_form_of_the_results(pair, tmp_path, without_plots):
     pair.sample("prt", -1.0, 0).sample("prt", 61.0, 1000, framesReceived=9, drops={"lowSINR": 1})
     analysis = analyse(pair.write())
     outputs.write(analysis, tmp_path)

@@ -155,12 +155,12 @@ def test_a_broken_section_is_named_and_harms_no_other(eight_vehicles, monkeypatc
     assert page.count("<section") == len(made) + 1
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_broken_report_is_a_gap_of_the_results(pair, tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError("too little")
 
     monkeypatch.setattr(report.words, "banner", fail)
-    monkeypatch.setattr(outputs.plots, "PLOTS", {})
     analysis = analyse(pair.write())
     paths = outputs.write(analysis, tmp_path)
     assert "MemoryError: too little" in gap(analysis.results, "report")["reason"]

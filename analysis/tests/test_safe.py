@@ -77,6 +77,7 @@ def test_tables_for_terminals_hold_nothing_that_one_obeys(pair):
     assert "\n=1+1" not in text
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_csv_files_hold_no_formula(pair, tmp_path):
     outputs.write(hostile_run(pair, HOSTILE), tmp_path)
     ids = [row["id"] for row in csv.DictReader(io.StringIO((tmp_path / "messages.csv").read_text()))]

@@ -14,9 +14,8 @@ from vignette_analysis.data.run import RunError
 
 
 @pytest.fixture
-def stored(tmp_path, monkeypatch):
-    """A run with its results, but for the plots, which take longer than all the rest."""
-    monkeypatch.setattr(outputs.plots, "write", lambda *_: [])
+def stored(tmp_path, without_plots):
+    """A run with its results, but for the plots."""
     path = eventful(tmp_path / "run").write()
     outputs.write(analyse(path), path / "results")
     return path
@@ -37,8 +36,8 @@ def test_nothing_is_computed_from_logs(stored):
     assert load(stored).results["messages"]["sent"] == 5
 
 
-def test_a_run_that_nobody_sent_in_is_loaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(outputs.plots, "write", lambda *_: [])
+@pytest.mark.usefixtures("without_plots")
+def test_a_run_that_nobody_sent_in_is_loaded(tmp_path):
     path = Lab(tmp_path / "run").node("nor", UNIT).write()
     outputs.write(analyse(path), path / "results")
     assert load(path).deliveries.is_empty() and load(path).messages.schema == analyse(path).messages.schema
@@ -71,6 +70,7 @@ def test_a_notebook_shows_figures_and_escapes_names(stored):
     assert "<script" not in shown and "&lt;script&gt;" in shown and "<td>cross</td>" in shown
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_results_of_version_1_stay_readable_and_say_what_they_do_not_count(pair, tmp_path):
     pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
     pair.event("nor/bft", "triggered", 2.0, "b", "/nor/bft")

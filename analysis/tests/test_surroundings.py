@@ -35,6 +35,7 @@ def counted(analysis, second: int) -> dict:
     return {hops: pairs for _, at, hops, pairs in analysis.hop_histogram.rows() if at == second}
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_run_without_surroundings_has_empty_tables(pair, tmp_path):
     analysis = analyse(pair.write())
     outputs.write(analysis, tmp_path)
