@@ -69,7 +69,7 @@ def figure(analysis: Analysis, title: str, height: float, caption: str, panels: 
 
 def settle(made: "Figure") -> None:
     """Lay out a figure and round the positions of its axes, as the solver's last digits vary."""
-    made.draw_without_rendering()
+    made.get_layout_engine().execute(made)
     made.set_layout_engine("none")
     for axes in made.axes:
         axes.set_position([round(edge, 5) for edge in axes.get_position().bounds])
