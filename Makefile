@@ -79,7 +79,7 @@ test-hack: ## Unit tests of the developer cluster's and the tools' own modules
 .PHONY: test-analysis
 test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 	@hack/test-packages
-	hack/python -m pytest -q -rs analysis
+	hack/python -m pytest -q -rs --durations=10 analysis
 
 .PHONY: test-console
 test-console: ## Unit tests of the web console
