@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -482,6 +483,29 @@ func TestARunWhoseExperimentWasDeletedSaysWhyItFailed(t *testing.T) {
 	w.untilOver()
 	if c := w.campaign(); c.Status.Runs[1].Message != why || !strings.Contains(c.Status.Message, gone.Name+": "+why) {
 		t.Errorf("%s; %+v", c.Status.Message, c.Status.Runs[1])
+	}
+}
+
+func TestAFailedRunIsMadeAgainUnderAnotherName(t *testing.T) {
+	w := newWorld(t)
+	c := tiny()
+	c.Spec.Retries = 1
+	w.must(w.api.Create(t.Context(), c))
+	for len(w.experiments()) < 1 {
+		w.reconcile()
+	}
+	first := w.experiments()[0]
+	first.Status.Phase, first.Status.Message = v1alpha1.PhaseFailed, "no host has room"
+	w.must(w.api.Status().Update(t.Context(), &first))
+	for range 5 {
+		w.reconcile()
+	}
+	i := slices.IndexFunc(w.experiments(), func(e v1alpha1.Experiment) bool { return e.Name == first.Name+"-try2" })
+	if i < 0 {
+		t.Fatalf("%+v: want an experiment %s-try2", w.campaign().Status.Runs, first.Name)
+	}
+	if again := w.experiments()[i]; !reflect.DeepEqual(again.Spec, first.Spec) || again.Labels[v1alpha1.LabelCampaignPoint] != first.Labels[v1alpha1.LabelCampaignPoint] {
+		t.Errorf("the second try has the spec %+v and the labels %v; want those of the first, %+v, %v", again.Spec, again.Labels, first.Spec, first.Labels)
 	}
 }
 

@@ -96,6 +96,11 @@ export interface components {
                  * @description repeats of every point.
                  */
                 repeats?: number;
+                /**
+                 * Format: int32
+                 * @description retries is how often a run that failed, or was lost, is made again, with its seed and a name of its own. Without it none is.
+                 */
+                retries?: number;
                 /** @description schedule of rounds. Without one there is one round, at once. */
                 schedule?: {
                     /**
@@ -358,9 +363,9 @@ export interface components {
                     levels?: {
                         [key: string]: string;
                     };
-                    /** @description message says why it failed, was skipped or is lost. */
+                    /** @description message says why it waits, failed, was skipped or is lost. */
                     message?: string;
-                    /** @description name of the run's experiment: the campaign's name, the round where there is a schedule, the point's name and the repeat. */
+                    /** @description name of the run's experiment: the campaign's name, the round where there is a schedule, the point's name, the repeat, and the try if it is not the first. */
                     name: string;
                     /**
                      * @description phase of the run.
@@ -427,6 +432,11 @@ export interface components {
                          */
                         warnings?: number;
                     };
+                    /**
+                     * Format: int32
+                     * @description retry counts the earlier tries, which failed. Absent for the first try.
+                     */
+                    retry?: number;
                     /**
                      * Format: int64
                      * @description seed of the run.

@@ -58,13 +58,13 @@ func (s *step) pruneHistory() {
 	slices.SortFunc(s.actions.Delete, func(a, b ObservedExperiment) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// isRecorded reports whether the status has an experiment's result.
+// isRecorded reports whether no run waits for an experiment's result.
 func (s *step) isRecorded(seen ObservedExperiment) bool {
 	if seen.Phase != v1alpha1.PhaseSucceeded && seen.Phase != v1alpha1.PhaseFailed {
 		return false
 	}
-	return seen.Round < s.status.Round || slices.ContainsFunc(s.status.Runs, func(r v1alpha1.CampaignRun) bool {
-		return r.UID == seen.UID && IsDone(&r)
+	return seen.Round < s.status.Round || !slices.ContainsFunc(s.status.Runs, func(r v1alpha1.CampaignRun) bool {
+		return r.Name == seen.Name && !IsDone(&r)
 	})
 }
 

@@ -201,6 +201,7 @@ func (s *step) continueRound() error {
 	if err := s.mergePlan(plan); err != nil {
 		return err
 	}
+	s.retry(plan)
 	s.applyStopConditions()
 	if status.RoundCompletionTime != nil && slices.ContainsFunc(status.Runs, func(r v1alpha1.CampaignRun) bool { return r.Phase == v1alpha1.RunPending }) {
 		status.RoundCompletionTime, status.Comparison = nil, nil

@@ -116,7 +116,8 @@ func (p *simulation) create(name string) {
 	i := slices.IndexFunc(p.campaign.Status.Runs, func(r v1alpha1.CampaignRun) bool { return r.Name == name })
 	run := &p.campaign.Status.Runs[i]
 	id := fmt.Sprintf("%d %s#%d", p.campaign.Status.Round, key(run), run.Repeat)
-	if p.made[id]++; p.made[id] > 1 {
+	if p.made[id]++; p.made[id] > 1+int(run.Retry) {
+
 		p.t.Fatalf("%s (%s) was made %d times", id, name, p.made[id])
 	}
 	p.uids++
@@ -171,7 +172,7 @@ func (p *simulation) editRandomly() {
 	levels := []string{"1s", "2s", "5s", "10s", "1m"}
 	p.edit(func(spec *v1alpha1.CampaignSpec) {
 		axes := spec.Matrix.Axes
-		switch p.draw.IntN(9) {
+		switch p.draw.IntN(10) {
 		case 0, 1: // other levels
 			p.draw.Shuffle(len(levels), func(i, j int) { levels[i], levels[j] = levels[j], levels[i] })
 			axes[p.draw.IntN(len(axes))].Values = values(levels[:1+p.draw.IntN(4)]...)
@@ -193,6 +194,8 @@ func (p *simulation) editRandomly() {
 		case 8:
 			kept := p.draw.Int32N(4)
 			spec.History.Succeeded = &kept
+		case 9:
+			spec.Retries = p.draw.Int32N(3)
 		}
 	})
 }
@@ -234,13 +237,14 @@ func (p *simulation) checkComplete() {
 	if len(errs) > 0 {
 		p.t.Fatal(errs)
 	}
-	have, names := map[string]int{}, map[string]int{}
+	have, names, tries := map[string]int{}, map[string]int{}, map[string]int{}
 	for i := range p.campaign.Status.Runs {
 		run := &p.campaign.Status.Runs[i]
 		if !IsDone(run) {
 			p.t.Errorf("%s is %s in the end", run.Name, run.Phase)
 		}
 		have[repeatKey(key(run), run.Repeat)]++
+		tries[repeatKey(key(run), run.Repeat)] = 1 + int(run.Retry)
 		if names[run.Name]++; names[run.Name] > 1 {
 			p.t.Errorf("two runs are named %s", run.Name)
 		}
@@ -249,8 +253,8 @@ func (p *simulation) checkComplete() {
 		if n := have[plannedKey(run)]; n != 1 {
 			p.t.Errorf("run %s is in the status %d times", run.Name, n)
 		}
-		if n := p.made["1 "+plannedKey(run)]; n != 1 {
-			p.t.Errorf("run %s was made %d times", run.Name, n)
+		if n := p.made["1 "+plannedKey(run)]; n != tries[plannedKey(run)] {
+			p.t.Errorf("run %s was made %d times, want %d", run.Name, n, tries[plannedKey(run)])
 		}
 	}
 }
@@ -264,6 +268,37 @@ func TestASettledCampaignIsLeftAlone(t *testing.T) {
 		p.now = p.now.Add(time.Hour)
 		if !p.reconcile() || !equality.Semantic.DeepEqual(before.Status, p.campaign.Status) {
 			t.Fatalf("something was done to a campaign that is over: %+v", p.campaign.Status)
+		}
+	}
+}
+
+func TestFailedRunsAreMadeAgainAsOftenAsTheCampaignSays(t *testing.T) {
+	spec, none := twoAxes(), int32(0)
+	spec.Repeats, spec.History.Failed = 10, &none
+	p := newSimulation(t, spec, 1)
+	p.undisturbed = true
+	p.finish()
+	before := p.campaign.Status.Counts
+	p.edit(func(spec *v1alpha1.CampaignSpec) { spec.Retries = 2 })
+	p.finish()
+	p.checkComplete()
+	retried := map[int32]int{}
+	for i := range p.campaign.Status.Runs {
+		run := &p.campaign.Status.Runs[i]
+		retried[run.Retry]++
+		if isFailed(run) && run.Retry < 2 {
+			t.Errorf("%s failed and is not made again", run.Name)
+		}
+		if name := fmt.Sprintf("-try%d", run.Retry+1); run.Retry > 0 != strings.HasSuffix(run.Name, name) {
+			t.Errorf("retry %d of a run is %s", run.Retry, run.Name)
+		}
+	}
+	if after := p.campaign.Status.Counts; before.Failed == 0 || retried[1]+retried[2] != int(before.Failed) || after.Succeeded <= before.Succeeded || after.Total != before.Total {
+		t.Errorf("%+v, then %+v with %v runs by retry: want each failed one made again", before, after, retried)
+	}
+	for name, e := range p.world {
+		if e.Phase == v1alpha1.PhaseFailed {
+			t.Errorf("%s stays, and history.failed is 0", name)
 		}
 	}
 }

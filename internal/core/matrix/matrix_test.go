@@ -181,12 +181,16 @@ func TestNamesFitAndStayTheSameWhenLevelsAreAdded(t *testing.T) {
 			have := map[string]bool{}
 			for _, run := range after.Runs {
 				have[run.Name] = true
-				if len(run.Name) > 40 || !fits.MatchString(run.Name) {
-					t.Errorf("%q is no name of an experiment", run.Name)
+				second := RetryName(run.Name, 0)
+				have[second], have[RetryName(second, 1)] = true, true
+				for _, name := range []string{run.Name, second} {
+					if len(name) > 40 || !fits.MatchString(name) {
+						t.Errorf("%q is no name of an experiment", name)
+					}
 				}
 			}
-			if len(have) != len(after.Runs) {
-				t.Errorf("%d names of %d runs", len(have), len(after.Runs))
+			if len(have) != 3*len(after.Runs) {
+				t.Errorf("%d names of %d runs and two retries of each", len(have), len(after.Runs))
 			}
 			for _, run := range before.Runs {
 				if !have[run.Name] {

@@ -97,6 +97,13 @@ func (r *Run) Rename(campaign string, round int64) {
 	r.Name = runName(campaign, round, other, r.Repeat)
 }
 
+// RetryName is the name of a run's next try, after that of its retry number retry.
+func RetryName(name string, retry int32) string {
+	suffix := fmt.Sprintf("-try%d", retry+2)
+	name = strings.TrimSuffix(name, fmt.Sprintf("-try%d", retry+1))
+	return shorten(name, name, maxExperimentName-len(suffix)) + suffix
+}
+
 // Key identifies a point independently of the order of the axes.
 func Key(point string, levels map[string]v1alpha1.LevelName, included bool) string {
 	if included || len(levels) == 0 {

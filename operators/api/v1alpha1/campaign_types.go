@@ -332,6 +332,12 @@ type CampaignSpec struct {
 	// +optional
 	Parallelism int32 `json:"parallelism,omitempty"`
 
+	// retries is how often a run that failed, or was lost, is made again, with its seed and a name of its own. Without it none is.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10
+	// +optional
+	Retries int32 `json:"retries,omitempty"`
+
 	// stopWhen ends the campaign, or the repeats of a point, early.
 	// +optional
 	StopWhen StopConditions `json:"stopWhen,omitempty"`
@@ -386,9 +392,13 @@ const (
 	RunLost      RunPhase = "Lost"
 )
 
+// MaxRetries of a run.
+const MaxRetries = 10
+
 // CampaignRun is one point of the matrix, in one of its repeats.
 type CampaignRun struct {
-	// name of the run's experiment: the campaign's name, the round where there is a schedule, the point's name and the repeat.
+	// name of the run's experiment: the campaign's name, the round where there is a schedule, the point's name, the repeat, and the try if it
+	// is not the first.
 	Name string `json:"name"`
 
 	// point is the name of the point: the names of its levels.
@@ -396,6 +406,10 @@ type CampaignRun struct {
 
 	// repeat of the point, from 1.
 	Repeat int32 `json:"repeat"`
+
+	// retry counts the earlier tries, which failed. Absent for the first try.
+	// +optional
+	Retry int32 `json:"retry,omitempty"`
 
 	// seed of the run.
 	Seed int64 `json:"seed"`
@@ -431,7 +445,7 @@ type CampaignRun struct {
 	// +optional
 	Results *ResultsSummary `json:"results,omitempty"`
 
-	// message says why it failed, was skipped or is lost.
+	// message says why it waits, failed, was skipped or is lost.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
