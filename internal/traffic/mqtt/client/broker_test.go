@@ -714,6 +714,37 @@ func TestAClientTellsWhyTheBrokerEndsTheConnection(t *testing.T) {
 	}
 }
 
+func TestAConnectionThatEndsAsMessagesAreRepeatedIsNotARefusal(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	p := open(t, publisher(Version5, listener.Addr().String(), 1))
+	if err := p.Publish("t", make([]byte, 16<<20)); err != nil { // more than the kernel takes at once
+		t.Fatal(err)
+	}
+	for _, answer := range []string{"\x20\x03\x00\x00\x00", "\x20\x03\x01\x00\x00"} { // a new session, and the same
+		conn, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = conn.Read(make([]byte, 1000)) // CONNECT
+		_, _ = conn.Write([]byte(answer))
+		_, _ = io.ReadFull(conn, make([]byte, 1000)) // of the message
+		_ = conn.Close()
+	}
+	waitFor(t, "two reasons", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return len(p.warnings) >= 2 })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, text := range p.warnings {
+		if strings.Contains(text, "refuses") {
+			t.Errorf("told %q; want why the connection ended", text)
+		}
+	}
+}
+
 func TestMessagesThatTheBrokerSaysItDoesNotTakeAreRefusedAndOthersGoOut(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -127,10 +127,14 @@ func said(code byte, words string) string {
 
 // refusedConnection is the error of an attempt to connect, without the library's words.
 func refusedConnection(err error) error {
-	if refusal, ok := errors.AsType[*autopaho.ConnackError](err); ok {
-		return errors.New("the broker refuses the connection: " + said(refusal.ReasonCode, refusal.Reason))
+	refusal, answered := errors.AsType[*autopaho.ConnackError](err)
+	switch {
+	case !answered:
+		return err
+	case refusal.ReasonCode < firstRefusal: // it ended as messages of the session were repeated
+		return refusal.Err
 	}
-	return err
+	return errors.New("the broker refuses the connection: " + said(refusal.ReasonCode, refusal.Reason))
 }
 
 // disconnection is why the broker ends the connection.
