@@ -752,8 +752,8 @@ func TestMessagesThatTheBrokerSaysItDoesNotTakeAreRefusedAndOthersGoOut(t *testi
 		qos, bytes int
 		retain     bool
 	}{
-		"packet":      {line: "max_packet_size 1000", qos: 0, bytes: 989, want: "a packet of 1001 bytes: the broker takes up to 1000"},
-		"packet, QoS": {line: "max_packet_size 1000", qos: 1, bytes: 987, want: "a packet of 1001 bytes: the broker takes up to 1000"},
+		"packet":      {line: "max_packet_size 1000", qos: 0, bytes: 989, want: "the broker takes packets of up to 1000 bytes"},
+		"packet, QoS": {line: "max_packet_size 1000", qos: 1, bytes: 987, want: "the broker takes packets of up to 1000 bytes"},
 		"QoS":         {line: "max_qos 1", qos: 2, bytes: 1, want: "QoS 2: the broker takes up to 1"},
 		"retain":      {line: "retain_available false", qos: 1, bytes: 1, retain: true, want: "retain: the broker keeps no messages"},
 	} {
@@ -773,12 +773,18 @@ func TestMessagesThatTheBrokerSaysItDoesNotTakeAreRefusedAndOthersGoOut(t *testi
 			if c.bytes == 1 {
 				return
 			}
-			if err := p.Publish("/PRT/x", []byte("small")); err != nil {
+			if again := p.Publish("/PRT/x", make([]byte, c.bytes+1)); fmt.Sprint(again) != fmt.Sprint(err) {
+				t.Errorf("the next too large message: %v; want the same reason, so that it is told once", again)
+			}
+			largest := make([]byte, c.bytes-1)
+			if err := p.Publish("/PRT/x", largest); err != nil {
 				t.Fatal(err)
 			}
-			waitFor(t, "the next message", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.sent["small"] == 1 })
-			if _, connections := p.count(); connections != 1 {
-				t.Errorf("%d connections; want one", connections)
+			waitFor(t, "the largest message", func() bool { p.mu.Lock(); defer p.mu.Unlock(); return p.sent[string(largest)] == 1 })
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if len(p.connections) != 1 || len(p.warnings) > 1 {
+				t.Errorf("%d connections, told %q; want one connection, and one reason", len(p.connections), p.warnings)
 			}
 		})
 	}

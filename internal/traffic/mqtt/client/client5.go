@@ -228,7 +228,7 @@ func (c *client5) beyond(packetBytes int) error {
 	case c.setup.retain && !broker.RetainAvailable:
 		return errors.New("retain: the broker keeps no messages")
 	case broker.MaximumPacketSize != nil && packetBytes > int(*broker.MaximumPacketSize):
-		return fmt.Errorf("a packet of %d bytes: the broker takes up to %d", packetBytes, *broker.MaximumPacketSize)
+		return fmt.Errorf("the broker takes packets of up to %d bytes", *broker.MaximumPacketSize) // the same for all, to be told once
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (c *client5) tooMuch(events transport.Events) func(packet []byte) bool {
 		message, _ := mqttwire.ParsePublish(packet, mqttwire.MQTT5) // it was encoded here
 		if why.Error() != told {
 			told = why.Error()
-			c.setup.Warn(fmt.Sprintf("a message on topic %s is refused, and perhaps others, which are only counted: %s", message.Topic, told))
+			c.setup.Warn(fmt.Sprintf("a message of %d bytes on topic %s is refused, and perhaps others, which are only counted: %s", len(message.Payload), message.Topic, told))
 		}
 		events.DropUnsent(message.Topic, message.Payload)
 		return true
