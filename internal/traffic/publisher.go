@@ -60,7 +60,7 @@ func (p *publisher) run(ctx context.Context, number int64) {
 	}
 }
 
-// awaitConnection waits for the first connection, if a message number has to; false once ctx has ended.
+// awaitConnection waits for the first connection, where message number needs one. It reports whether ctx goes on.
 func (p *publisher) awaitConnection(ctx context.Context, number int64) bool {
 	var over <-chan time.Time
 	switch {

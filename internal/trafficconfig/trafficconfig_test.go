@@ -19,3 +19,23 @@ func TestAWrongAdaptationOrRepetitionIsToldInWords(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyInstancesThatAskNobodyForAConnectionAreConnectionless(t *testing.T) {
+	for name, c := range map[string]struct {
+		config Config
+		want   bool
+	}{
+		"broadcast":                  {Config{Protocol: "mqtt-udp", Publish: &Publish{}}, true},
+		"multicast":                  {Config{Protocol: "zeromq", Transport: "pgm", Subscribe: &Subscribe{}}, true},
+		"raw multicast":              {Config{Protocol: "zeromq", Transport: "pgm-raw", Publish: &Publish{}}, true},
+		"TCP":                        {Config{Protocol: "zeromq", Transport: "tcp", Publish: &Publish{}}, false},
+		"QoS -1":                     {Config{Protocol: "mqtt-sn", Publish: &Publish{QoS: -1}}, true},
+		"QoS -1 and a subscription":  {Config{Protocol: "mqtt-sn", Publish: &Publish{QoS: -1}, Subscribe: &Subscribe{}}, false},
+		"QoS 0":                      {Config{Protocol: "mqtt-sn", Publish: &Publish{}}, false},
+		"a subscription at a broker": {Config{Protocol: "mqtt", Subscribe: &Subscribe{}}, false},
+	} {
+		if got := c.config.Connectionless(); got != c.want {
+			t.Errorf("%s: connectionless is %t; want %t", name, got, c.want)
+		}
+	}
+}
