@@ -26,7 +26,7 @@ func (m *Networks) Join(r *podradio.Radio) error {
 			return err
 		}
 	}
-	n.attachments[r.Key()] = a
+	n.attachments[r.Key()], n.latest[a.Member.Node] = a, a
 	n.updateDriver()
 	n.connect()
 	if r.Engine == v1alpha1.EngineEMANE {

@@ -244,32 +244,52 @@ func TestOnlyTheEndOfItsNetworkWaitsForARadioThatLeaves(t *testing.T) {
 	}
 }
 
-// slow is a data plane in which a frame of each detached port stays under way.
-type slow struct{ dataplane.Plane }
+// slow is a data plane in which frames of detached ports stay under way: so many of each in turn.
+type slow struct {
+	dataplane.Plane
+	underWay []int
+}
 
-func (s slow) Detach(id dataplane.PortID) (dataplane.PortCounters, error) {
+func (s *slow) Detach(id dataplane.PortID) (dataplane.PortCounters, error) {
 	last, err := s.Plane.Detach(id)
-	last.FramesSent, last.InFlight = uint64(id), 1 //nolint:gosec // few
+	last.FramesSent, last.InFlight, s.underWay = uint64(id), s.underWay[0], s.underWay[1:] //nolint:gosec // few
 	return last, err
 }
 
-func (slow) Counters(dataplane.PortID) (radio.Counters, error) {
+func (*slow) Counters(dataplane.PortID) (radio.Counters, error) {
 	return radio.Counters{}, errors.New("none")
 }
 
-func TestANodeThatIsDetachedTwiceWithFramesUnderWayIsCountedOnce(t *testing.T) {
-	o := newOnAir(t, instant(time.Now()))
-	o.Plane, o.Recorder = slow{o.Plane}, make(ends, 2)
-	var last uint64
-	for range 2 {
-		r := o.join(t, "green", 3)
-		last = uint64(o.portOf(&r.Attachment)) //nolint:gosec // few
-		if err := o.Leave(r); err != nil {
-			t.Fatal(err)
-		}
-	}
-	nodes := slices.DeleteFunc(o.Counters(nil, false)[0].Nodes, func(n figures.Node) bool { return n.Node != "green" })
-	if len(nodes) != 1 || nodes[0].FramesSent != last {
-		t.Errorf("counted %+v; want green once, with %d frames of its later attachment", nodes, last)
+func TestOnlyTheLatestAttachmentOfADetachedNodeIsCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		underWay       []int
+		counted, ended int
+	}{
+		"with frames under way twice":      {underWay: []int{1, 1}, counted: 1, ended: 3},
+		"with those of the first time":     {underWay: []int{1, 0}, counted: 0, ended: 2},
+		"with those of the last time only": {underWay: []int{0, 1}, counted: 1, ended: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, recorded := newOnAir(t, instant(time.Now())), make(ends, 4)
+			o.Plane, o.Recorder = &slow{o.Plane, c.underWay}, recorded
+			var last uint64
+			for range 2 {
+				r := o.join(t, "green", 3)
+				last = uint64(o.portOf(&r.Attachment)) //nolint:gosec // few
+				if err := o.Leave(r); err != nil {
+					t.Fatal(err)
+				}
+			}
+			nodes := slices.DeleteFunc(o.Counters(nil, false)[0].Nodes, func(n figures.Node) bool { return n.Node != "green" })
+			if len(nodes) != c.counted || len(nodes) > 0 && nodes[0].FramesSent != last {
+				t.Errorf("counted %+v; want green %d times, with %d frames of its later attachment", nodes, c.counted, last)
+			}
+			if err := o.Remove("run"); err != nil {
+				t.Fatal(err)
+			}
+			if len(recorded) != c.ended {
+				t.Errorf("%d last counters; want %d: of each attachment as it left, of the latest as its frames end", len(recorded), c.ended)
+			}
+		})
 	}
 }

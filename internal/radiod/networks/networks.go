@@ -82,6 +82,7 @@ type network struct {
 	networks     *Networks
 	object       *v1alpha1.RadioNetwork
 	attachments  map[membership.Key]*attachment
+	latest       map[string]*attachment           // by node, also of those that have left
 	detached     []*attachment                    // with frames under way
 	leaving      sync.WaitGroup                   // for attachments that are being detached
 	departing    map[dataplane.PortID]*attachment // the same
@@ -152,7 +153,7 @@ func (m *Networks) Set(object *v1alpha1.RadioNetwork) (err error) {
 		return err
 	}
 	if n == nil {
-		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}, departing: map[dataplane.PortID]*attachment{}, abandoned: map[int32]string{},
+		n = &network{networks: m, object: object, attachments: map[membership.Key]*attachment{}, latest: map[string]*attachment{}, departing: map[dataplane.PortID]*attachment{}, abandoned: map[int32]string{},
 			requests: uint64(clock.Realtime())} //nolint:gosec // after 1970, and after those of earlier workers
 		maps.Copy(n.abandoned, m.abandoned[uid])
 		m.networks[uid] = n

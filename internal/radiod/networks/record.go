@@ -1,7 +1,6 @@
 package networks
 
 import (
-	"maps"
 	"slices"
 
 	"vignette.dev/vignette/internal/radio"
@@ -35,24 +34,27 @@ func (a *attachment) lastCounted() (last radio.Counters) {
 	return last
 }
 
-// detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held. A node's later
-// attachment replaces its earlier ones.
-func (n *network) detachedNodes(attached []figures.Node) []figures.Node {
-	nodes := map[string]figures.Node{} // the last ones are the latest
+// detachedNodes returns the detached nodes with frames under way, until they have none; the lock is held.
+func (n *network) detachedNodes() (nodes []figures.Node) {
 	n.detached = slices.DeleteFunc(n.detached, func(a *attachment) bool {
 		last := n.networks.currentCounters(a)
-		nodes[a.Member.Node] = a.lastCounters(last)[0].Nodes[0]
+		if n.isLatest(a) {
+			nodes = append(nodes, a.lastCounters(last)[0].Nodes[0])
+		}
 		return last.InFlight == 0
 	})
-	for i := range attached {
-		delete(nodes, attached[i].Node)
-	}
-	return slices.Collect(maps.Values(nodes))
+	return nodes
 }
+
+// isLatest reports whether a node was not attached again. Counters that went back would be taken for those of a restart.
+func (n *network) isLatest(a *attachment) bool { return n.latest[a.Member.Node] == a }
 
 // recordNetworkEnd counts the frames under way in an ended network as dropped.
 func (m *Networks) recordNetworkEnd(n *network, counters map[dataplane.PortID]radio.Counters) error {
 	for _, a := range n.detached {
+		if !n.isLatest(a) {
+			continue
+		}
 		last, changed := counters[a.port]
 		if !changed {
 			last = a.last

@@ -56,7 +56,7 @@ func (n *network) count(routed map[membership.Key]*figures.Routing, reset bool) 
 		counted.Nodes = append(counted.Nodes, node)
 	}
 	n.countRadios(&counted, s, reset)
-	counted.Nodes = append(counted.Nodes, n.detachedNodes(counted.Nodes)...)
+	counted.Nodes = append(counted.Nodes, n.detachedNodes()...)
 	slices.SortFunc(counted.Nodes, func(a, b figures.Node) int { return strings.Compare(a.Node, b.Node) })
 	return counted
 }
