@@ -208,7 +208,7 @@ func (m *Model) send(s *station, slot, now int64) bool {
 	s.index++
 	s.air.RateBitsPerSecond = float64(rate)
 	s.air.Bytes = messageBytes(slot, rate, s.parts)
-	s.air.End = s.air.Start + min(int64(float64(s.bytes)*8e9/float64(rate)), m.current.duration-1)
+	s.air.End = s.air.Start + min(radio.TimeOnAir(s.bytes, float64(rate)), m.current.duration-1)
 	m.medium.Begin(&s.air)
 	if m.network.Distributed() {
 		m.ship(s, slot)
