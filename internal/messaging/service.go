@@ -155,7 +155,7 @@ func waitFor(done <-chan struct{}, longest time.Duration) {
 
 // send starts a request for each message at its time. A message whose time has passed is sent at once; none is left out.
 func (s *service) send(ctx, requests context.Context, running *sync.WaitGroup, schedule schedule, start time.Time) {
-	var under outstanding
+	var underWay outstanding
 	for number := firstNumber(schedule, s.numbers, s.now().Sub(start)); ; number++ {
 		m, ok := schedule.message(number - s.numbers.Before)
 		if !ok || s.sleep(ctx, start.Add(m.after)) != nil {
@@ -166,12 +166,12 @@ func (s *service) send(ctx, requests context.Context, running *sync.WaitGroup, s
 			s.neverSent(s.now(), p.id, p.to.Topic, request.Failed(request.Cancelled, err.Error()))
 			continue
 		}
-		if full := under.begin(len(p.request.Body)); full != "" {
+		if full := underWay.begin(len(p.request.Body)); full != "" {
 			s.neverSent(s.now(), p.id, p.to.Topic, request.Failed(request.Cancelled, full))
 			continue
 		}
 		running.Go(func() {
-			defer under.end(len(p.request.Body))
+			defer underWay.end(len(p.request.Body))
 			s.exchange(requests, p)
 		})
 	}

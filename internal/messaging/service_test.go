@@ -192,15 +192,15 @@ func TestARequestBeyondThoseOutstandingFails(t *testing.T) {
 
 func TestOutstandingRequestsAreBoundedInBytesButForOneAlone(t *testing.T) {
 	const large = maxOutstandingBytes + 1
-	var under outstanding
-	if full := under.begin(large); full != "" {
+	var underWay outstanding
+	if full := underWay.begin(large); full != "" {
 		t.Errorf("a request alone: %s; want it sent", full)
 	}
-	if full, want := under.begin(1), "256 MiB of requests are outstanding"; full != want {
+	if full, want := underWay.begin(1), "256 MiB of requests are outstanding"; full != want {
 		t.Errorf("a second request: %q; want %q", full, want)
 	}
-	under.end(large)
-	if full := under.begin(1); full != "" {
+	underWay.end(large)
+	if full := underWay.begin(1); full != "" {
 		t.Errorf("a request after the first: %s; want it sent", full)
 	}
 }
