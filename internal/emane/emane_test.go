@@ -80,20 +80,8 @@ func TestFilesOfAProcessAreAsAccepted(t *testing.T) {
 	}
 }
 
-// prefix of an installation of EMANE, or a skip.
-func prefix(t *testing.T) string {
-	t.Helper()
-	if p := os.Getenv("VIGNETTE_EMANE"); p != "" {
-		return p
-	}
-	if _, err := exec.LookPath("emane"); err != nil {
-		t.Skip("EMANE not installed: no emane on PATH, and VIGNETTE_EMANE does not say where it is")
-	}
-	return "/usr"
-}
-
 func TestFilesAreValidByEMANEsDocumentTypes(t *testing.T) {
-	dtds := filepath.Join(prefix(t), "share", "emane", "dtd")
+	dtds := filepath.Join(testtool.EMANE(t), "share", "emane", "dtd")
 	testtool.Need(t, "xmllint")
 	for name, spec := range map[string]*v1alpha1.RadioNetworkSpec{"rfpipe": pipe(), "tdma": slotted(), "ieee80211abg": wifi(), "bypass": bypass(), "commeffect": commEffect(), "bentpipe": bentPipe(), "masks": masked(), "fading": constantFading("nakagami")} {
 		directory := t.TempDir()

@@ -23,6 +23,7 @@ import (
 	"vignette.dev/vignette/internal/radiod/netns"
 	"vignette.dev/vignette/internal/scenario"
 	"vignette.dev/vignette/internal/scenario/scenariotest"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -45,7 +46,7 @@ type station struct {
 // onAir starts the members of networks that share one channel, or skips.
 func onAir(t *testing.T, s *scenario.Scenario, networks ...*v1alpha1.RadioNetworkSpec) *air {
 	t.Helper()
-	installed := prefix(t)
+	installed := testtool.EMANE(t)
 	if err := radiotest.Missing(); err != nil {
 		t.Skip(err)
 	}

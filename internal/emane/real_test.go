@@ -16,12 +16,13 @@ import (
 
 	"vignette.dev/vignette/internal/radio/radiotest"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // It starts the installed EMANE with rendered files, in its own namespace.
 func TestARealEMANETakesFilesEventsAndRequests(t *testing.T) {
-	installed := prefix(t)
+	installed := testtool.EMANE(t)
 	if err := radiotest.Missing(); err != nil {
 		t.Skip(err)
 	}
@@ -50,7 +51,7 @@ func TestARealEMANETakesFilesEventsAndRequests(t *testing.T) {
 
 // EMANE checks parameters by its manifests. The pod's message has its last words.
 func TestARealEMANENamesAParameterThatItDoesNotTakeWithItsValue(t *testing.T) {
-	installed := prefix(t)
+	installed := testtool.EMANE(t)
 	for name, c := range map[string]struct{ parameter, value, want string }{
 		"out of its range": {"unicastrate", "99", "Out of range unicastrate set to 99 [1,12]"},
 		"no number":        {"mode", "fast", "Parameter mode set to fast"},

@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/runapi"
 	"vignette.dev/vignette/internal/runapi/client"
 	"vignette.dev/vignette/internal/scenario"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -38,7 +39,7 @@ func slots10(phy v1alpha1.PHY, overhead v1alpha1.Duration) v1alpha1.WaveformSpec
 // newRealPair starts EMANE for two nodes, and waits until a frame arrives. others attach further ones that the change adds.
 func newRealPair(t *testing.T, m *Manager, change func(*v1alpha1.RadioNetwork), others ...func(*Manager)) *realPair {
 	t.Helper()
-	prefix := installedEMANE(t)
+	prefix := testtool.EMANE(t)
 	p := newEMANEPod(t)
 	p.appear(t)
 	p.manager(m)
@@ -125,7 +126,7 @@ func (r *realPair) untilTheyArrive(t *testing.T, bytes int) {
 // TestARealEMANEIsDisturbedByAnotherNetworkOfItsSpectrum has a second pod of EMANE's, whose node-3 is ten times as near to
 // node-2 as node-1 is.
 func TestARealEMANEIsDisturbedByAnotherNetworkOfItsSpectrum(t *testing.T) {
-	installedEMANE(t)
+	testtool.EMANE(t)
 	s := newSite(t, "host-a", &atomic.Bool{}, skewedClock{})
 	r := newRealPair(t, s.Manager, func(n *v1alpha1.RadioNetwork) {
 		n.Spec.Spectrum, n.Spec.Waveform.RFPipe.Interference = "band", v1alpha1.InterferenceOutOfBand
@@ -151,7 +152,7 @@ func TestARealEMANEIsDisturbedByAnotherNetworkOfItsSpectrum(t *testing.T) {
 	for _, member := range n.Spec.Members {
 		eventually(t, "the radio is beside EMANE", func() bool { return other.has(t, emane.Interface(member.NEM)) })
 	}
-	other.start(t, n, installedEMANE(t))
+	other.start(t, n, testtool.EMANE(t))
 	r.until(t, "the other network's nodes are attached", attachedIs(s.Manager, n, 2))
 	r.until(t, "datagrams arrive while nobody else sends", func() bool { return r.arrive(t, 10, 100) >= 8 })
 	// Each takes half a second, so that the channel is in use for ten.
@@ -247,7 +248,7 @@ func TestARealEMANECarriesFullSlotsWherePathlossIsTheScenarios(t *testing.T) {
 }
 
 func TestFramesThatARealEMANECarriesAreCapturedAtBothEnds(t *testing.T) {
-	installedEMANE(t)
+	testtool.EMANE(t)
 	both := []string{"node-1", "node-2"}
 	bed := newCaptureBed(t, runapi.PlannedCapture{Name: "run", Network: "vhf", Nodes: both})
 	r := newRealPair(t, bed.worker(), func(n *v1alpha1.RadioNetwork) {
@@ -414,7 +415,7 @@ func TestARealEMANECarriesFramesByItsOtherModelsWithTheirParameters(t *testing.T
 		}, false, emane.MAC, uint64(3)},
 		"a library by its name": {func(phy v1alpha1.PHY) *v1alpha1.EMANESettings {
 			return &v1alpha1.EMANESettings{Model: "rfpipemaclayer", PHY: &phy, Parameters: append(raw("mac", "datarate", "123456"),
-				raw("mac", "pcrcurveuri", "file://"+installedEMANE(t)+"/share/emane/xml/models/mac/rfpipe/rfpipepcr.xml")...)}
+				raw("mac", "pcrcurveuri", "file://"+testtool.EMANE(t)+"/share/emane/xml/models/mac/rfpipe/rfpipepcr.xml")...)}
 		}, false, emane.MAC, uint64(123456)},
 		"bypass": {func(v1alpha1.PHY) *v1alpha1.EMANESettings {
 			return &v1alpha1.EMANESettings{Model: v1alpha1.EMANEBypass}

@@ -18,6 +18,7 @@ import (
 	"vignette.dev/vignette/internal/emane/emanetest"
 	"vignette.dev/vignette/internal/radiod/membership"
 	"vignette.dev/vignette/internal/radiod/netns"
+	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -492,18 +493,6 @@ func TestARadioThatEMANESilencesHasItsRouterSilent(t *testing.T) {
 	within(t, "it sends again", func() bool { return sent("node-2") > before })
 }
 
-// installedEMANE is the prefix of the EMANE of this machine, or a skip.
-func installedEMANE(t *testing.T) string {
-	t.Helper()
-	if prefix := os.Getenv("VIGNETTE_EMANE"); prefix != "" {
-		return prefix
-	}
-	if _, err := exec.LookPath("emane"); err != nil {
-		t.Skip("EMANE not installed: no emane on PATH, and VIGNETTE_EMANE does not say where it is")
-	}
-	return "/usr"
-}
-
 // start the EMANE of this machine for each member, as the pod's script does.
 func (p *emanePod) start(t *testing.T, n *v1alpha1.RadioNetwork, prefix string) {
 	t.Helper()
@@ -543,7 +532,7 @@ func (p *emanePod) start(t *testing.T, n *v1alpha1.RadioNetwork, prefix string) 
 
 // TestARealEMANECarriesFramesBetweenMembers has the EMANE of this machine in the place of the pod's.
 func TestARealEMANECarriesFramesBetweenMembers(t *testing.T) {
-	prefix := installedEMANE(t)
+	prefix := testtool.EMANE(t)
 	for name, waveform := range map[string]func(*v1alpha1.RadioNetwork){"rfpipe": func(*v1alpha1.RadioNetwork) {}, "tdma": func(n *v1alpha1.RadioNetwork) {
 		phy := n.Spec.Waveform.RFPipe.PHY
 		n.Spec.Waveform = v1alpha1.WaveformSpec{TDMA: &v1alpha1.TDMAModel{Rate: "1Mbit", PHY: phy, Structure: v1alpha1.TDMAStructure{Frames: 1, SlotDuration: "10ms"}}}
