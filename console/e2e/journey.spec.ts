@@ -135,5 +135,6 @@ test("the comparison of both says that the link differs, and what was done by ha
   await expect(differs).toContainText("rate", { timeout: 60_000 });
   await expect(differs).toContainText("100kbit");
   await expect(differs, "what was changed by hand differs too").toContainText("changes by hand");
-  await expect(differs.getByRole("row"), "the head, the rate and the changes by hand").toHaveCount(3);
+  await expect(differs, "the clone has it in its timeline").toContainText("timeline");
+  await expect(differs.getByRole("row"), "the head, the rate, the timeline and the changes by hand").toHaveCount(4);
 });
