@@ -109,29 +109,31 @@ var radioSettings = []struct {
 
 // checkOverwritten finds names in radios for all of whose nodes later entries set the same again.
 func checkOverwritten(t *topology.Topology, network v1alpha1.Network, path *field.Path) (errs field.ErrorList) {
-	for _, setting := range radioSettings {
-		counts := map[string]int{} // the entry that counts, by node
-		each := func(do func(i, j int, name string)) {
-			for i, radio := range network.Radios {
-				for j, name := range radio.Nodes {
-					if setting.given(radio) {
-						do(i, j, name)
+	type setting struct{ field, node string }
+	counts := map[setting]int{} // the index of the entry that counts, which is the last one
+	for i, radio := range slices.Backward(network.Radios) {
+		for j, name := range radio.Nodes {
+			nodes := attached(t, network.Name, name)
+			for _, of := range radioSettings {
+				if !of.given(radio) {
+					continue
+				}
+				later := 0
+				for _, node := range nodes {
+					s := setting{of.field, node.Name}
+					if _, known := counts[s]; !known {
+						counts[s] = i
 					}
+					if counts[s] > i {
+						later++
+					}
+				}
+				if len(nodes) > 0 && later == len(nodes) {
+					errs = append(errs, field.Invalid(path.Index(i).Child("nodes").Index(j), name, fmt.Sprintf(
+						"its %s has no effect, as radios[%d] comes later and sets it again: leave out one of them, or put the one for fewer nodes last", of.field, counts[setting{of.field, nodes[0].Name}])))
 				}
 			}
 		}
-		each(func(i, _ int, name string) {
-			for _, node := range attached(t, network.Name, name) {
-				counts[node.Name] = i
-			}
-		})
-		each(func(i, j int, name string) {
-			nodes := attached(t, network.Name, name)
-			if len(nodes) > 0 && !slices.ContainsFunc(nodes, func(n topology.Node) bool { return counts[n.Name] == i }) {
-				errs = append(errs, field.Invalid(path.Index(i).Child("nodes").Index(j), name, fmt.Sprintf(
-					"its %s has no effect, as radios[%d] comes later and sets it again: leave out one of them, or put the one for fewer nodes last", setting.field, counts[nodes[0].Name])))
-			}
-		})
 	}
 	return errs
 }
