@@ -50,18 +50,26 @@ func checkLosses(correlation *v1alpha1.Percent, bursts *v1alpha1.GilbertElliott,
 	return field.ErrorList{field.Forbidden(path.Child("lossCorrelation"), "is for loss; gilbertElliott has bursts of its own: give one of the two")}
 }
 
-// linkWarnings are about correlations of what a link does not have.
+// linkWarnings are about correlations of what a link does not have, and no change of the timeline brings.
 func linkWarnings(spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
 	warn := func(path *field.Path, of string, correlation *v1alpha1.Percent, there bool) {
 		if correlation != nil && correlation.Fraction() > 0 && !there {
 			warnings = append(warnings, field.Invalid(path.Child(of+"Correlation"), *correlation, fmt.Sprintf("there is no %s that it could correlate: give %[1]s too, here or in a change", of)))
 		}
 	}
-	check := func(l *v1alpha1.LinkModel, path *field.Path) {
-		warn(path, "jitter", l.JitterCorrelation, l.Jitter.Std() > 0)
-		warn(path, "loss", l.LossCorrelation, l.Loss.Fraction() > 0)
-	}
 	for i, network := range spec.Networks {
+		jitterLater, lossLater := false, false
+		for _, entry := range spec.Timeline {
+			for _, change := range entry.Set {
+				if change.Network == network.Name && change.Link != nil {
+					jitterLater, lossLater = jitterLater || change.Link.Jitter != nil, lossLater || change.Link.Loss != nil
+				}
+			}
+		}
+		check := func(l *v1alpha1.LinkModel, path *field.Path) {
+			warn(path, "jitter", l.JitterCorrelation, jitterLater || l.Jitter.Std() > 0)
+			warn(path, "loss", l.LossCorrelation, lossLater || l.Loss.Fraction() > 0)
+		}
 		path := field.NewPath("spec", "networks").Index(i)
 		if network.Link != nil && !network.CommEffects { // a scenario's comm effects have jitter and loss
 			check(network.Link, path.Child("link"))

@@ -140,6 +140,9 @@ func TestACorrelationOfNothingHasAWarning(t *testing.T) {
 		spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{c.network}}
 		wantSaid(t, name, SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: &topology.Topology{}}, nil, nil), c.want)
 	}
+	later := v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{link(v1alpha1.LinkModel{LossCorrelation: &quarter})},
+		Timeline: []v1alpha1.TimelineEntry{{At: "5s", Set: []v1alpha1.RadioChange{{Network: "wan", Link: &v1alpha1.LinkPatch{Loss: new(v1alpha1.Percent("1%"))}}}}}}
+	wantSaid(t, "of losses that the timeline brings", SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: later}, Topology: &topology.Topology{}}, nil, nil), "")
 }
 
 func TestAScenarioOfAnotherFrequencyHasAWarning(t *testing.T) {
