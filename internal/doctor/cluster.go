@@ -9,9 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
-	"vignette.dev/vignette/internal/core/queue"
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/wording"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // Cluster has the facts about a cluster.
@@ -179,7 +179,7 @@ func (c Cluster) hosts() Check {
 		return k.missing(found, "nodes of experiments need a Linux host that is ready: kubectl get nodes")
 	case open == 0:
 		return k.missing(found+", and none takes pods", "experiments find no room where all hosts are cordoned, tainted or kept free of them: "+
-			"kubectl uncordon NAME, kubectl taint node NAME KEY-, or kubectl label node NAME "+queue.LabelExperiments+"-")
+			"kubectl uncordon NAME, kubectl taint node NAME KEY-, or kubectl label node NAME "+v1alpha1.LabelTakesExperiments+"-")
 	case len(down) > 0:
 		return k.warning(found, "not ready: "+listNames(down)+"; kubectl describe node shows why")
 	}

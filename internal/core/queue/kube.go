@@ -10,12 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	resourcehelper "k8s.io/component-helpers/resource"
-)
 
-// LabelExperiments of a host, with value without, is set by administrators to keep nodes of experiments off it.
-const (
-	LabelExperiments = "vignette.dev/experiments"
-	without          = "false"
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 // workflowPods is the number of a workflow's pods beside an experiment's nodes, as only one step runs at a time.
@@ -278,18 +274,18 @@ func (c *Cluster) Place(d *Demand) []Holding {
 	return holds
 }
 
-// withoutNodes are the labels of hosts on which no nodes of experiments run.
-func withoutNodes() []corev1.NodeSelectorRequirement {
+// hostLabels are what the labels of hosts must satisfy for nodes of experiments.
+func hostLabels() []corev1.NodeSelectorRequirement {
 	return []corev1.NodeSelectorRequirement{
 		{Key: corev1.LabelOSStable, Operator: corev1.NodeSelectorOpNotIn, Values: []string{"windows"}},
-		{Key: LabelExperiments, Operator: corev1.NodeSelectorOpNotIn, Values: []string{without}},
+		{Key: v1alpha1.LabelTakesExperiments, Operator: corev1.NodeSelectorOpNotIn, Values: []string{v1alpha1.NoExperiments}},
 	}
 }
 
 // HostAffinity of the nodes of experiments keeps them off hosts that TakesPods leaves out for their labels.
 func HostAffinity() *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: withoutNodes()}},
+		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: hostLabels()}},
 	}}}
 }
 
@@ -298,7 +294,7 @@ func TakesPods(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false
 	}
-	for _, unwanted := range withoutNodes() {
+	for _, unwanted := range hostLabels() {
 		if slices.Contains(unwanted.Values, node.Labels[unwanted.Key]) {
 			return false
 		}

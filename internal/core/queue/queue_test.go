@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
+
+	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
 func resources(cpu, memory string) corev1.ResourceList {
@@ -217,12 +219,14 @@ func TestHostsThatTakeNoPodsDoNotCount(t *testing.T) {
 	}
 	cluster := NewResourceKinds().ClusterOf([]corev1.Node{
 		change("good", func(n *corev1.Node) {
-			n.Labels = map[string]string{corev1.LabelOSStable: "linux", LabelExperiments: "true"}
+			n.Labels = map[string]string{corev1.LabelOSStable: "linux", v1alpha1.LabelTakesExperiments: "true"}
 		}),
 		change("cordoned", func(n *corev1.Node) { n.Spec.Unschedulable = true }),
 		change("tainted", func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Effect: corev1.TaintEffectNoSchedule}} }),
 		change("of Windows", func(n *corev1.Node) { n.Labels = map[string]string{corev1.LabelOSStable: "windows"} }),
-		change("kept free", func(n *corev1.Node) { n.Labels = map[string]string{LabelExperiments: without} }),
+		change("kept free", func(n *corev1.Node) {
+			n.Labels = map[string]string{v1alpha1.LabelTakesExperiments: v1alpha1.NoExperiments}
+		}),
 		change("down", func(n *corev1.Node) { n.Status.Conditions = nil }),
 	})
 	if len(cluster.Hosts) != 1 || cluster.Hosts[0].Name != "good" {

@@ -21,6 +21,10 @@ const (
 	// cluster interface.
 	LabelManagementNetwork = "vignette.dev/management-network"
 
+	// LabelTakesExperiments, with value NoExperiments, is set by administrators on hosts that shall have no nodes of experiments.
+	LabelTakesExperiments = "vignette.dev/experiments"
+	NoExperiments         = "false"
+
 	// LabelRerunOf is the UID of the run that an experiment repeats, LabelBasedOn that of the run whose spec was changed to make it,
 	// and AnnotationRerun describes that run as a runapi.Rerun in JSON. `vignette rerun` sets them.
 	LabelRerunOf    = "vignette.dev/rerun-of"
