@@ -1228,7 +1228,7 @@ export interface components {
                     mtu?: number;
                     /** @description name of the network and of the nodes' interface on it. */
                     name: string;
-                    /** @description radios are the different settings of some nodes' radios, for rfpipe and tdma. */
+                    /** @description radios are the different settings of some nodes' radios, for rfpipe and tdma. Of two that set the same for a node the later counts. */
                     radios?: {
                         /** @description antennaGain of these radios. */
                         antennaGain?: string;

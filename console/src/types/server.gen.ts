@@ -903,7 +903,7 @@ export interface components {
             engine?: string;
             /** @description spectrum is a name that networks with radio models share to interfere with each other. A transmission in one is noise in the others, where the bands overlap and their interference is not None. Without a spectrum no other network disturbs. */
             spectrum?: string;
-            /** @description radios are the different settings of some nodes' radios, for rfpipe and tdma. */
+            /** @description radios are the different settings of some nodes' radios, for rfpipe and tdma. Of two that set the same for a node the later counts. */
             radios?: components["schemas"]["Radio"][];
             /** @description routing sets the routes of the nodes. */
             routing?: components["schemas"]["Routing"];

@@ -56,7 +56,7 @@ type Network struct {
 	// +optional
 	Spectrum string `json:"spectrum,omitempty"`
 
-	// radios are the different settings of some nodes' radios, for rfpipe and tdma.
+	// radios are the different settings of some nodes' radios, for rfpipe and tdma. Of two that set the same for a node the later counts.
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=atomic
 	// +optional
