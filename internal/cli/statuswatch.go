@@ -55,7 +55,7 @@ func (p *patience) ends(err error) bool {
 // refusal counts the looks in a row at which an object was not accepted.
 type refusal int
 
-// stands reports whether an object is not accepted, and not only because the operator has yet to see what was created a moment ago.
+// stands reports whether an object is not accepted, and stays so: the operator may have yet to see what was created a moment ago.
 func (r *refusal) stands(conditions []metav1.Condition) bool {
 	if !meta.IsStatusConditionFalse(conditions, v1alpha1.ConditionAccepted) {
 		*r = 0

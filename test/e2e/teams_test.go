@@ -24,8 +24,8 @@ import (
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
-// TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther has two teams with two experiments each, with equal names and
-// subnets, and a fifth that exceeds the first team's quota until one of its two has ended.
+// TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther has two experiments each of two teams, with equal names and subnets.
+// A fifth exceeds the first team's quota until one of its two has ended.
 func TestExperimentsWithEqualNamesAndSubnetsNeverSeeEachOther(t *testing.T) {
 	t.Parallel()
 	teams := []string{newNamespace(t), newNamespace(t)}

@@ -289,7 +289,7 @@ func HostAffinity() *corev1.Affinity {
 	}}}
 }
 
-// TakesPods reports whether a host runs nodes of experiments: it is ready, not cordoned, and has no taint or label against them.
+// TakesPods reports whether a host runs nodes of experiments: a ready one, not cordoned, without a taint or label against them.
 func TakesPods(node *corev1.Node) bool {
 	if node.Spec.Unschedulable {
 		return false
