@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/fieldpath"
 	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/internal/core/timeline"
 	"vignette.dev/vignette/internal/digests"
@@ -236,12 +237,11 @@ func (r *rerun) configMapNow(ctx context.Context, name, key string) (string, err
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// The API server's limits of a timeline, and of the changes of an entry.
-const maxTimeline, maxSet = 40, 8
-
 // repeatLiveChanges adds the changes of networks by hand to the timeline.
 func (r *rerun) repeatLiveChanges() {
 	spec, repeated := &r.experiment.Spec, 0
+	schema := fieldpath.Experiment().Properties["timeline"]
+	maxTimeline, maxSet := int(*schema.MaxItems), int(*schema.Items.Schema.Properties["set"].MaxItems)
 	for _, live := range r.record.LiveChanges {
 		at := time.Duration(live.AtNanoseconds)
 		parts := slices.Collect(slices.Chunk(live.Changes, maxSet))
