@@ -1,6 +1,7 @@
 package render
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -188,6 +189,12 @@ func TestErrorsOfRadiosAreNamed(t *testing.T) {
 			}
 			t.Errorf("found %v\nwant %s: …%s…", errs, c.path, c.message)
 		})
+	}
+}
+
+func TestEverySettingOfARadioMayBeOverwritten(t *testing.T) {
+	if fields := reflect.TypeFor[v1alpha1.Radio]().NumField(); len(radioSettings) != fields-1 {
+		t.Errorf("radioSettings has %d; want all %d fields of Radio but nodes", len(radioSettings), fields-1)
 	}
 }
 
