@@ -54,9 +54,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_PUT(self):
         name = self._name()
         if name is not None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            if name == self.server.refused:
+            if name == self.server.refused:  # as the server does it: without reading the rest
                 return self._answer(self.server.refusal, b'{"error":"no room"}')
+            body = self.rfile.read(int(self.headers["Content-Length"]))
             digest = base64.b64encode(hashlib.sha256(body).digest()).decode()
             if self.headers["Content-Digest"] != f"sha-256=:{digest}:":
                 return self._answer(422, b'{"error":"damaged"}')
@@ -136,6 +136,16 @@ def test_a_table_for_which_the_server_has_no_room_is_a_gap(server, tmp_path, sta
     assert run(server, tmp_path) == 0
     gaps = json.loads(server.put["results/results.json"])["gaps"]
     assert any(g["what"] == f"table {name}" and "no room" in g["reason"] for g in gaps)
+
+
+def test_a_file_that_is_refused_before_all_of_it_is_sent_is_not_sent_again(server, tmp_path):
+    server.refused, server.refusal = "results/deliveries.csv", 507
+    large = tmp_path / "deliveries.csv"
+    with large.open("wb") as file:
+        file.truncate(64 << 20)  # more than both ends' sockets hold
+    (tmp_path / "token").write_text(TOKEN)
+    with pytest.raises(archive.NoRoomError, match="no room"):
+        archive.Archive(server.url, "run-1", tmp_path / "token").put_result(large, "deliveries.csv")
 
 
 @pytest.mark.usefixtures("without_plots")

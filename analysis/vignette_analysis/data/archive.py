@@ -31,6 +31,26 @@ class NoRoomError(RunError):
     """The server has no room for a file."""
 
 
+class _Connection(http.client.HTTPConnection):
+    """A connection on which a server may refuse a large file before it has read all of it."""
+
+    def request(self, *args, **more) -> None:
+        try:
+            super().request(*args, **more)
+        except (BrokenPipeError, ConnectionResetError):
+            if self.sock is None:
+                raise
+            # The answer is there: it says why the server reads no more.
+
+
+class _Handler(urllib.request.HTTPHandler):
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, request)
+
+
+_OPENER = urllib.request.build_opener(_Handler)
+
+
 class Archive:
     """One run on one server."""
 
@@ -112,14 +132,14 @@ class Archive:
     def _send(self, method: str, path: str, body: Path | None):
         headers = {"Authorization": f"Bearer {self.token_file.read_text().strip()}"} if self.token_file else {}
         if body is None:
-            return urllib.request.urlopen(urllib.request.Request(self.base + path, headers=headers, method=method), timeout=TIMEOUT_SECONDS)
+            return _OPENER.open(urllib.request.Request(self.base + path, headers=headers, method=method), timeout=TIMEOUT_SECONDS)
         headers |= {"Content-Type": "application/octet-stream", "Content-Length": str(body.stat().st_size)}
         with body.open("rb") as data:
             digest = base64.b64encode(hashlib.file_digest(data, "sha256").digest()).decode()
             headers["Content-Digest"] = f"sha-256=:{digest}:"  # RFC 9530
             data.seek(0)
             request = urllib.request.Request(self.base + path, data=data, headers=headers, method=method)
-            return urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS)
+            return _OPENER.open(request, timeout=TIMEOUT_SECONDS)
 
 
 def _room(directory: Path) -> int:
