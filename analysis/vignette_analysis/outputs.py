@@ -198,7 +198,8 @@ def tables(results: dict, plan: dict | None = None, around: Sequence[str] = ()) 
 def _pair_lines(results: dict) -> list[str]:
     """A table of pairs of groups, if there are several."""
     entries = summary.pairs(results)
-    rows = [[summary.pair(entry), *_cells(entry, summary.places(entries))] for entry in entries]
+    digits = summary.places(entries)
+    rows = [[summary.pair(entry), *_cells(entry, digits)] for entry in entries]
     return _sized("Deliveries by groups of sender and receiver (delays in seconds)", _HEADER, rows) if rows else []
 
 

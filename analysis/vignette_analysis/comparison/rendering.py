@@ -302,7 +302,7 @@ def _request_tables(title: str, named: list[tuple[str, dict]], marks: set[str]) 
 
 def _of_delays(rows: list[dict], figure: str = "delaySeconds") -> str:
     """The form of the times of a table, in seconds."""
-    return _seconds([time for row in rows for time in (row[figure] or {}).values()])
+    return f".{summary.places(rows, figure)}f"
 
 
 def _seconds(times: list[float | None]) -> str:
