@@ -73,7 +73,10 @@ def test_long_names_stay_apart():
     vehicles = [f"mechanised-company-vehicle-{i}/blue-force-tracking" for i in range(12)]
     assert summary.apart(vehicles, 36) == [f"mechanised-company-vehicle-{i}\u2026" for i in range(12)]
     assert summary.apart(vehicles, 14) == [f"\u2026y-vehicle-{i}\u2026" for i in range(12)]
+    assert summary.apart(["hq/bft", *vehicles], 36) == ["hq/bft", *summary.apart(vehicles, 36)]
     assert summary.apart(["hq/bft", vehicles[0]], 36) == ["hq/bft", summary.shorten(vehicles[0], 36)]
+    platoons = [f"{platoon}-platoon-of-the-mechanised-company/vehicle" for platoon in ("first", "second")]
+    assert summary.apart(platoons, 36) == [summary.shorten(name, 36) for name in platoons]
     assert summary.apart(["a", "a" * 40], 36) == ["a", summary.shorten("a" * 40, 36)] and summary.apart([], 36) == []
 
 

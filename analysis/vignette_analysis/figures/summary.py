@@ -1,5 +1,6 @@
 """The figures of a run as rows of text for every form of table: LaTeX, CSV, HTML."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
@@ -50,8 +51,16 @@ def shorten(name: str, length: int) -> str:
 
 
 def apart(names: Sequence[str], length: int) -> list[str]:
-    """Names cut to this length. What all end and begin with goes first, so that they still differ."""
-    longest, head, tail = max(map(len, names), default=0), _alike(names), _alike([name[::-1] for name in names])
+    """Names cut to this length. Of names that the cut would make the same, it takes what all of them begin and end with."""
+    alike = defaultdict(list)
+    for name in dict.fromkeys(names):
+        alike[shorten(name, length)].append(name)
+    shown = {name: text for some in alike.values() for name, text in zip(some, _differing(some, length), strict=True)}
+    return [shown[name] for name in names]
+
+
+def _differing(names: Sequence[str], length: int) -> list[str]:
+    longest, head, tail = max(map(len, names)), _alike(names), _alike([name[::-1] for name in names])
     if longest > length and min(map(len, names)) > head + tail:
         # Of what all begin with the end stays, as far as there is room.
         head = min(head, max(longest - tail + 2 - length, 0))
