@@ -1,6 +1,7 @@
 """The report as a file: complete, bounded, escaped, the same every time, and broken parts named."""
 
 import base64
+import dataclasses
 import hashlib
 import json
 import re
@@ -88,6 +89,12 @@ def test_a_terminal_has_age_hops_and_sinr_in_a_line_each(eight_vehicles):
     assert f"mean {ages.mean():.3f} s over {len(ages)} of 8 pairs" in age
     assert f"mean {mean:.2f}, greatest {routed['hops'].max()}; " in hops and hops.endswith(" % of all pairs of nodes without a route")
     assert re.fullmatch(r"SINR on vhf, median of each link: -?[\d.]+ dB in the middle, -?[\d.]+ to -?[\d.]+ dB for 90 % of \d+ links", sinr)
+
+
+def test_a_terminal_says_where_no_node_had_a_route(eight_vehicles):
+    nowhere = pl.DataFrame([("hf", 0, None, 72)], eight_vehicles.hop_histogram.schema, orient="row")
+    lines = outputs.terminal(dataclasses.replace(eight_vehicles, hop_histogram=nowhere)).splitlines()
+    assert "Hops on hf: no node had a route to another one" in lines
 
 
 def test_nothing_in_it_is_fetched_from_anywhere(eight_vehicles):

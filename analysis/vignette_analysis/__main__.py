@@ -76,7 +76,7 @@ def _analyse_archived(options: argparse.Namespace) -> None:
 
 
 def _upload(archive: Archive, analysis: Analysis, path: Path, out: Path) -> None:
-    """Upload one file. One for which the server has no room becomes a gap in results.json, which it always takes."""
+    """Upload one file. One for which the server has no room becomes a gap in results.json, which no quota keeps out."""
     name = path.relative_to(out).as_posix()
     try:
         archive.put_result(path, name)

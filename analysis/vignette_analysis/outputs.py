@@ -140,11 +140,11 @@ def _networks(results: dict) -> pl.DataFrame:
 
 
 def terminal(analysis: Analysis) -> str:
-    """All that a run's figures say in a terminal."""
-    return tables(analysis.results, analysis.run.plan, _around(analysis))
+    """The text of tables.txt, which the analysis also prints."""
+    return tables(analysis.results, analysis.run.plan, _age_hops_sinr(analysis))
 
 
-def _around(analysis: Analysis) -> list[str]:
+def _age_hops_sinr(analysis: Analysis) -> list[str]:
     """Sentences on the age of information, the hops of routes and the SINR of links, where a run has them."""
     lines, age = [], analysis.age.drop_nulls("meanSeconds")
     if age.height:
@@ -152,10 +152,12 @@ def _around(analysis: Analysis) -> list[str]:
         lines.append(f"Age of information: mean {age['meanSeconds'].mean():.3f} s over {pairs}, greatest {age['maxSeconds'].max():.3f} s")
     for (network,), part in analysis.hop_histogram.partition_by("network", as_dict=True, maintain_order=True).items():
         routed = part.drop_nulls("hops")
-        if routed.height:
-            mean = (routed["hops"] * routed["pairs"]).sum() / routed["pairs"].sum()
-            without = summary.percent(100 * (1 - routed["pairs"].sum() / part["pairs"].sum()))
-            lines.append(f"Hops on {network}: mean {mean:.2f}, greatest {routed['hops'].max()}; {without} % of all pairs of nodes without a route")
+        if routed.is_empty():
+            lines.append(f"Hops on {network}: no node had a route to another one")
+            continue
+        mean = (routed["hops"] * routed["pairs"]).sum() / routed["pairs"].sum()
+        without = summary.share(part["pairs"].sum() - routed["pairs"].sum(), part["pairs"].sum())
+        lines.append(f"Hops on {network}: mean {mean:.2f}, greatest {routed['hops'].max()}; {without} % of all pairs of nodes without a route")
     links = analysis.links.filter(pl.col("sinrDB").is_finite()).group_by("network", "source", "receiver").agg(sinr=pl.col("sinrDB").median())
     for (network,), part in links.sort("network").partition_by("network", as_dict=True, maintain_order=True).items():
         low, median, high = (f"{part['sinr'].quantile(q, interpolation='linear'):.1f}" for q in (0.05, 0.5, 0.95))
@@ -163,8 +165,8 @@ def _around(analysis: Analysis) -> list[str]:
     return lines
 
 
-def tables(results: dict, plan: dict | None = None, around: Sequence[str] = ()) -> str:
-    """A compact table as in published studies, with sentences on what was around. With the run record, also changes made by hand during the run."""
+def tables(results: dict, plan: dict | None = None, sentences: Sequence[str] = ()) -> str:
+    """A compact table as in published studies, and these sentences. With the run record, also changes made by hand during the run."""
     # The phase is left out: it changes after the analysis.
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
     entry = summary.group(results)
@@ -186,7 +188,7 @@ def tables(results: dict, plan: dict | None = None, around: Sequence[str] = ()) 
         if frames is not None:
             line += f"; {frames['sent']} frames sent, {frames['received']} received, dropped {summary.dropped(frames)}"
         lines.append(line)
-    lines += [*around, *_by_hand(plan or {})]
+    lines += [*sentences, *_by_hand(plan or {})]
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
     lines += [_sentence(gap) for gap in gaps]
