@@ -1,6 +1,7 @@
 package docgen
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -79,5 +80,42 @@ func TestAPageOfCommandsHasEachWithItsFlagsAndExamples(t *testing.T) {
 	}
 	if strings.Contains(page, "secret") {
 		t.Errorf("the page has a hidden command:\n%s", page)
+	}
+}
+
+func TestFieldsThatAPageLinksToAreThoseOfTheOtherKind(t *testing.T) {
+	plurals := map[string]string{"Campaign": "campaigns", "RadioNetwork": "radionetworks", "Experiment": "experiments", "Waveform": "waveforms"}
+	for place, other := range elsewhere {
+		kind, path, _ := strings.Cut(place, " ")
+		here, there := fields(t, definition(t, plurals[kind]), path), fields(t, definition(t, plurals[other]), "spec")
+		if len(here) < 10 || !maps.Equal(here, there) {
+			t.Errorf("%s has other fields than the spec of %s:\n%v\n%v", place, other, here, there)
+		}
+	}
+}
+
+// fields of the object at a path of a kind, at any depth, with their types and descriptions.
+func fields(t *testing.T, crd *apiextensionsv1.CustomResourceDefinition, path string) map[string]string {
+	t.Helper()
+	schema := *crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	for name := range strings.SplitSeq(path, ".") {
+		next, found := schema.Properties[name]
+		if !found {
+			t.Fatalf("%s has no %s", crd.Spec.Names.Kind, path)
+		}
+		schema = next
+	}
+	found := map[string]string{}
+	addFields(found, "", schema)
+	return found
+}
+
+func addFields(found map[string]string, path string, s apiextensionsv1.JSONSchemaProps) {
+	for name, field := range s.Properties {
+		found[path+name] = field.Type + ": " + field.Description
+		addFields(found, path+name+".", field)
+	}
+	if s.Items != nil && s.Items.Schema != nil {
+		addFields(found, path+"[]", *s.Items.Schema)
 	}
 }
