@@ -25,6 +25,7 @@ test("a host without radiod is bad, as no radio can be emulated there", () => {
 test.each([
   [{ ...ready, spec: { unschedulable: true } }, "cordoned"],
   [{ ...ready, metadata: { ...ready.metadata, labels: { "vignette.dev/experiments": "false" } } }, "kept free of experiments"],
+  [{ ...ready, metadata: { ...ready.metadata, labels: { "kubernetes.io/os": "windows" } } }, "runs Windows"],
   [{ ...ready, status: { conditions: [{ type: "Ready", status: "Unknown", message: "kubelet stopped posting" }] } }, "not ready: kubelet stopped posting"],
   [{ metadata: { name: "a" } }, "not ready: it has not reported"],
 ])("a host that takes no pods says why (%#)", (host, state) => {

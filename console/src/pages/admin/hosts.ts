@@ -66,6 +66,7 @@ function stateOf(host: KubernetesNode, capacity: Host | undefined): string {
   if (ready?.status !== "True") return `not ready: ${ready?.message ?? "it has not reported"}`;
   if (host.spec?.unschedulable) return "cordoned";
   if (host.metadata.labels?.["vignette.dev/experiments"] === "false") return "kept free of experiments";
+  if (host.metadata.labels?.["kubernetes.io/os"] === "windows") return "runs Windows";
   return capacity?.usable === false ? "tainted" : "takes pods";
 }
 
