@@ -220,8 +220,7 @@ def _reference_table(figures: list[dict], marks: set[str]) -> Table:
 
 
 def _reference_cells(entry: dict, marks: set[str], several: bool) -> list[str]:
-    seconds = _seconds([entry["value"], entry["measured"]])
-    form = next((form for end, form in (("Seconds", seconds), ("Percent", ".2f")) if entry["metric"].endswith(end)), ".1f")
+    form = next((form for end, form in (("Seconds", ".4f"), ("Percent", ".2f")) if entry["metric"].endswith(end)), ".1f")
     cells = [marked(entry["label"], marks), entry["group"] or NOTHING, entry["metric"], f"{entry['value']:.10g}"]
     is_share = entry["metric"].endswith("Percent")
     cells.append(_share(entry["measured"], entry["interval"]) if is_share else _estimate(entry["measured"], entry["interval"], form))
@@ -249,8 +248,7 @@ _FIGURES = [*_COUNT_HEADS, "delivered % [95 %]", "min", "p25", "median [95 %]", 
 
 
 def _axis_tables(axis: str, group: dict, marks: set[str]) -> list[Table]:
-    form = _of_delays(group["conditions"])
-    rows = [[marked(row["label"], marks), str(row["runs"]), *_figures(row, form)] for row in group["conditions"]]
+    rows = [[marked(row["label"], marks), str(row["runs"]), *_figures(row)] for row in group["conditions"]]
     made = [Table("figures", f"Levels of {axis} in group {group['name']}", ["label", "runs", *_FIGURES], rows)]
     made += _request_tables(f"Requests by levels of {axis} in group {group['name']}", [(row["label"], row) for row in group["conditions"]], marks)
     if group["differences"]:
@@ -269,15 +267,15 @@ def _group_tables(group: dict, names: list[str], results: dict, marks: set[str],
     header = ["label", *_FIGURES, *(f"{n['name']} B/s" for n in networks)]
     several = any(row["runs"] > 1 for row in group["conditions"])
     short = several and len(group["runs"]) > most_runs
-    form, rows = _of_delays([*group["runs"], *group["conditions"]]), []
+    rows = []
     for i, row in enumerate([] if short else group["runs"]):
         volume = [_number(n["runs"][i]["bytesPerSecond"], ".1f") for n in networks]
-        rows.append([marked(results["runs"][i]["label"], marks), *_figures(row, form), *volume])
+        rows.append([marked(results["runs"][i]["label"], marks), *_figures(row), *volume])
     for i, row in enumerate(group["conditions"]):
         if row["runs"] > 1 or short:
             runs = f" ({row['runs']} runs)" if row["runs"] > 1 else ""
             volume = [_number(n["conditions"][i]["bytesPerSecond"], ".1f") for n in networks]  # without intervals: the table is wide
-            rows.append([marked(row["label"], marks) + runs, *_figures(row, form), *volume])
+            rows.append([marked(row["label"], marks) + runs, *_figures(row), *volume])
     left_out = f"conditions only: the {len(group['runs'])} runs are in the forms csv and json, bytes per second in json" if short else ""
     made = [Table("figures", title[0].upper() + title[1:], header, rows, left_out, group["name"])]
     named = [] if short else [(run["label"], row) for run, row in zip(results["runs"], group["runs"], strict=True)]
@@ -293,29 +291,20 @@ def _request_tables(title: str, named: list[tuple[str, dict]], marks: set[str]) 
     if not any("requests" in row for _, row in named):
         return []
     header = ["label", "requests", "receipts % [95 %]", "failed", "outstanding", "retransmissions", "min", "median", "mean [95 %]", "p95", "max"]
-    rows, form = [], _of_delays([row["requests"] for _, row in named if "requests" in row], "responseSeconds")
+    rows = []
     for label, row in named:
         several = f" ({row['runs']} runs)" if isinstance(row.get("runs"), int) and row["runs"] > 1 else ""
-        rows.append([marked(label, marks) + several, *_requests(row.get("requests"), form)])
+        rows.append([marked(label, marks) + several, *_requests(row.get("requests"))])
     return [Table("requests", title, header, rows)]
 
 
-def _of_delays(rows: list[dict], figure: str = "delaySeconds") -> str:
-    """The form of the times of a table, in seconds."""
-    return f".{summary.places(rows, figure)}f"
-
-
-def _seconds(times: list[float | None]) -> str:
-    return f".{summary.decimals(times)}f"
-
-
-def _requests(entry: dict | None, form: str) -> list[str]:
+def _requests(entry: dict | None) -> list[str]:
     if entry is None:
         return [NOTHING] * 10
     response, confidence = entry["responseSeconds"] or {}, entry["confidence"]
     cells = [str(entry["triggered"]), _share(entry["receiptPercent"], confidence["receiptPercent"]), summary.failed(entry)]
     cells += [str(entry["outstanding"]), _number(entry["retransmissions"], "d")]
-    return cells + [_estimate(response.get(q), confidence.get("meanSeconds") if q == "mean" else None, form) for q in _RESPONSES]
+    return cells + [_estimate(response.get(q), confidence.get("meanSeconds") if q == "mean" else None, ".4f") for q in _RESPONSES]
 
 
 def _differences_table(title: str, group: dict, marks: set[str]) -> Table:
@@ -331,12 +320,12 @@ def _request_differences_tables(title: str, group: dict, marks: set[str]) -> lis
     return [Table("requestDifferences", title, header, _differences(group["requestDifferences"], marks))]
 
 
-def _figures(row: dict, form: str) -> list[str]:
+def _figures(row: dict) -> list[str]:
     counts, delay, confidence = row["messages"], row["delaySeconds"] or {}, row["confidence"] or {}
     cells = [str(_count(counts, c)) if counts else NOTHING for c in COUNTS]
     cells.append(_share(counts and counts.get("deliveredPercent"), confidence.get("deliveredPercent")))
     for q in QUANTILES:
-        cells.append(_estimate(delay.get(q), confidence.get(f"{q}Seconds"), form))
+        cells.append(_estimate(delay.get(q), confidence.get(f"{q}Seconds"), ".4f"))
     return cells
 
 
@@ -364,8 +353,8 @@ def _number(value: float | None, form: str) -> str:
 
 
 def _differences(pairs: list[dict], marks: set[str]) -> list[list[str]]:
-    form = _seconds([pair["delay"]["shiftSeconds"]["estimate"] for pair in pairs if pair["delay"]])
-    return [_difference(pair, marks, f"+{form}") for pair in pairs]
+    digits = summary.decimals(pair["delay"]["shiftSeconds"]["estimate"] for pair in pairs if pair["delay"])
+    return [_difference(pair, marks, f"+.{digits}f") for pair in pairs]
 
 
 def _difference(pair: dict, marks: set[str], form: str) -> list[str]:
@@ -438,9 +427,10 @@ def _publishers_table(results: dict, marks: set[str]) -> Table:
             [],
             f"{len(results['publishers'])} publishers in {len(results['runs'])} runs: they are in the form json",
         )
-    named = [(publisher["name"], entry) for publisher in results["publishers"] for entry in publisher["runs"]]
-    form = _of_delays([entry for _, entry in named])
-    rows = [[name, marked(entry["label"], marks), *_figures(entry | {"confidence": None}, form)] for name, entry in named]
+    rows = []
+    for publisher in results["publishers"]:
+        for entry in publisher["runs"]:
+            rows.append([publisher["name"], marked(entry["label"], marks), *_figures(entry | {"confidence": None})])
     return Table("publishers", "Publishers", header, rows)
 
 
