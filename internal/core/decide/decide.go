@@ -198,10 +198,11 @@ func (s *step) continueRound() error {
 	if err != nil {
 		return err
 	}
-	if err := s.mergePlan(plan); err != nil {
+	wanted := wantedRuns(plan)
+	if err := s.mergePlan(plan, wanted); err != nil {
 		return err
 	}
-	s.retry(plan)
+	s.retry(wanted)
 	s.applyStopConditions()
 	if status.RoundCompletionTime != nil && slices.ContainsFunc(status.Runs, func(r v1alpha1.CampaignRun) bool { return r.Phase == v1alpha1.RunPending }) {
 		status.RoundCompletionTime, status.Comparison = nil, nil

@@ -11,8 +11,7 @@ import (
 
 // mergePlan merges a plan into the round's runs. Started runs stay, even if their point is no longer in the plan. The others
 // are replaced by the runs of the plan that have not been started.
-func (s *step) mergePlan(plan *matrix.Plan) error {
-	wanted := wantedRuns(plan)
+func (s *step) mergePlan(plan *matrix.Plan, wanted map[string]bool) error {
 	kept := s.keptRuns(wanted)
 	old, names := map[string]*v1alpha1.CampaignRun{}, map[string]bool{}
 	for i := range s.status.Runs {
@@ -66,8 +65,7 @@ func isTaken(names map[string]bool, run string) bool {
 
 // retry makes failed runs of the plan again, as often as the campaign says. Their entries become those of the next tries: events and the
 // archive have the earlier ones.
-func (s *step) retry(plan *matrix.Plan) {
-	wanted := wantedRuns(plan)
+func (s *step) retry(wanted map[string]bool) {
 	for i := range s.status.Runs {
 		run := &s.status.Runs[i]
 		if !isFailed(run) || run.Retry >= s.spec.Retries || !wanted[repeatKey(key(run), run.Repeat)] || s.replaces() {
@@ -107,6 +105,7 @@ func (s *step) keptRuns(wanted map[string]bool) map[string]bool {
 	return kept
 }
 
+// wantedRuns are those of a plan, by repeatKey.
 func wantedRuns(plan *matrix.Plan) map[string]bool {
 	wanted := map[string]bool{}
 	for _, run := range plan.Runs {
