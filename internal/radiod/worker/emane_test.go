@@ -243,30 +243,53 @@ func TestARadioThatReplacesOneThatEMANEHasOpenedIsRefused(t *testing.T) {
 	}
 }
 
-func TestTheNextWorkerKnowsTheRadiosThatHaveLeftEMANE(t *testing.T) {
-	bed, p := newRadiod(t), newEMANEPod(t)
-	p.appear(t)
-	first, _ := bed.worker(t)
-	p.manager(first)
-	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
-	n := configuredRadios(emaneNetwork(a.uid, b.uid))
-	p.play(t, n)
-	if err := first.SetNetwork(n); err != nil {
+// emaneRadiod is a radiod whose first worker has a network of EMANE with two radios.
+type emaneRadiod struct {
+	bed       radiodBed
+	emane     *emanePod
+	first     *Manager
+	a, b      *pod
+	network   *v1alpha1.RadioNetwork
+	processes []*emanetest.Process
+}
+
+func newEMANERadiod(t *testing.T) *emaneRadiod {
+	t.Helper()
+	r := &emaneRadiod{bed: newRadiod(t), emane: newEMANEPod(t), a: newPod(t, "pod-a"), b: newPod(t, "pod-b")}
+	r.emane.appear(t)
+	r.first, _ = r.bed.worker(t)
+	r.emane.manager(r.first)
+	r.network = configuredRadios(emaneNetwork(r.a.uid, r.b.uid))
+	r.processes = r.emane.play(t, r.network)
+	if err := r.first.SetNetwork(r.network); err != nil {
 		t.Fatal(err)
 	}
-	a.attach(t, first, "vhf")
-	b.attach(t, first, "vhf")
-	eventually(t, "both are attached", attachedIs(first, n, 2))
+	r.a.attach(t, r.first, "vhf")
+	r.b.attach(t, r.first, "vhf")
+	eventually(t, "both are attached", attachedIs(r.first, r.network, 2))
+	return r
+}
+
+// next is the worker that takes up what the closed first one has left.
+func (r *emaneRadiod) next(t *testing.T) *Manager {
+	t.Helper()
+	m, held := managerWith(t, r.bed.parent, r.bed.directory)
+	r.emane.manager(m)
+	if err := m.Restore(held); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestTheNextWorkerKnowsTheRadiosThatHaveLeftEMANE(t *testing.T) {
+	r := newEMANERadiod(t)
+	first, a, n := r.first, r.a, r.network
 	if answer := first.Serve(a.request("DEL", "vhf"), nil); answer.Error != "" {
 		t.Fatal(answer.Error)
 	}
 	first.Close()
 
-	next, held := managerWith(t, bed.parent, bed.directory)
-	p.manager(next)
-	if err := next.Restore(held); err != nil {
-		t.Fatal(err)
-	}
+	next := r.next(t)
 	a.attach(t, next, "vhf")
 	if refused := refusedOf(next, string(n.UID)); !strings.Contains(refused, "node node-1: its radio was attached again") {
 		t.Errorf("refused is %q; want the node, and why", refused)
@@ -324,21 +347,10 @@ func TestFramesReachEMANEWithTheirChecksumsAndNotLongerThanTheMTU(t *testing.T) 
 }
 
 func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
-	bed, p := newRadiod(t), newEMANEPod(t)
-	p.appear(t)
-	first, _ := bed.worker(t)
-	p.manager(first)
-	a, b := newPod(t, "pod-a"), newPod(t, "pod-b")
-	n := configuredRadios(emaneNetwork(a.uid, b.uid))
-	processes := p.play(t, n)
-	if err := first.SetNetwork(n); err != nil {
-		t.Fatal(err)
-	}
-	a.attach(t, first, "vhf")
-	b.attach(t, first, "vhf")
-	eventually(t, "both are attached", attachedIs(first, n, 2))
+	r := newEMANERadiod(t)
+	first, a, n := r.first, r.a, r.network
 	index := a.link(t, "vhf").Attrs().Index
-	processes[0].Count("numTxSlotValid", 7)
+	r.processes[0].Count("numTxSlotValid", 7)
 	a.sendDatagrams(t, "198.18.9.255:7000", 5)
 	first.ReadRings()
 	sent := counted(first, "node-1").FramesSent
@@ -347,11 +359,7 @@ func TestRadiodTakesUpRadiosThatEMANECarriesAfterARestart(t *testing.T) {
 	}
 	first.Close()
 
-	m, held := managerWith(t, bed.parent, bed.directory)
-	p.manager(m)
-	if err := m.Restore(held); err != nil {
-		t.Fatal(err)
-	}
+	m := r.next(t)
 	eventually(t, "both are attached again", attachedIs(m, n, 2))
 	if now := a.link(t, "vhf").Attrs(); now.Index != index || now.Flags&net.FlagRunning == 0 && now.OperState != netlink.OperUp {
 		t.Errorf("the interface is %+v: want number %d, as it was, and up", now, index)
