@@ -129,6 +129,7 @@ func TestWhatIsWrongIsSaidWithItsLineAndWhatWouldBeRight(t *testing.T) {
 		"ports with spaces":                 {"0 LISTEN UDP 5000, 5001", "want numbers from 1 to 65535 and ranges, without spaces", 1},
 		"too many ports":                    {"0 LISTEN UDP 1-65535", "want 256 in one line at most", 1},
 		"too many ports in all lines":       {strings.Repeat("0 LISTEN UDP 1000-1255\n", 9), "LISTEN: the script has 2304 ports up to this line: want 2048 at most", 9},
+		"too many ports of groups":          {strings.Repeat("0 JOIN 239.1.1.1 PORT 1000-1255\n", 9), "JOIN: the script has 2304 ports up to this line: want 2048 at most", 9},
 		"a comment behind a command":        {"TTL 3 # three", "comments lines of their own", 1},
 		"a line that continues nowhere":     {`TTL 3 \`, "nothing follows", 1},
 		"jitter of more than half":          {"0 ON 1 UDP DST a/5 JITTER [1 100 .6]", `jitter ".6": want a number from 0 to 0.5`, 1},

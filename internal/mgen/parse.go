@@ -528,11 +528,11 @@ func (e *Event) checkSize() error {
 	return nil
 }
 
-// checkPorts returns an error for a script that listens to too many ports. Each node's check looks at every one.
+// checkPorts returns an error for a script that listens to too many ports, as JOIN with a port does. Each node's check looks at every one.
 func (s *Script) checkPorts() error {
 	total := 0
 	for _, e := range s.Events {
-		if e.Type != Listen {
+		if e.Type != Listen && e.Type != Join {
 			continue
 		}
 		for _, r := range e.Ports {

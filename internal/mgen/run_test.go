@@ -1,6 +1,7 @@
 package mgen
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -133,6 +134,31 @@ func TestAReceiverHearsThePortsThatItListensToAndTheGroupsThatItJoins(t *testing
 	want := []string{"mgen/udp/10.0.0.1/5000", "mgen/udp/10.0.0.255/5000", "mgen/udp/239.1.1.1/5001", "mgen/udp/239.1.1.2/5009"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestAReceiversCheckCostsNoMoreForGroupsAndPortsThanTheirSum(t *testing.T) {
+	var text strings.Builder
+	for first := 1000; first < 1000+maxScriptPorts; first += maxLinePorts {
+		fmt.Fprintf(&text, "0 LISTEN UDP %d-%d\n", first, first+maxLinePorts-1)
+	}
+	groups := MaxEvents - maxScriptPorts/maxLinePorts
+	for i := range groups {
+		fmt.Fprintf(&text, "0 JOIN 239.1.%d.%d\n", i>>8, i&0xff)
+	}
+	receiver, err := Parse(text.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := []string{"mgen/udp/239.1.2.3/1000", "mgen/udp/10.0.0.1/3047"}
+	own := []netip.Addr{netip.MustParseAddr("10.0.0.1")}
+	allocations := testing.AllocsPerRun(1, func() {
+		if got := receiver.Receives(append([]string{"mgen/udp/239.1.2.3/999"}, heard...), own); !slices.Equal(got, heard) {
+			t.Errorf("heard %v; want %v", got, heard)
+		}
+	})
+	if most := float64(4 * (maxScriptPorts + groups)); allocations > most {
+		t.Errorf("%.0f allocations for %d ports and %d groups; want %.0f at most", allocations, maxScriptPorts, groups, most)
 	}
 }
 

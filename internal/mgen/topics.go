@@ -3,6 +3,7 @@ package mgen
 import (
 	"fmt"
 	"net/netip"
+	"strconv"
 	"strings"
 )
 
@@ -28,43 +29,35 @@ func (s *Script) Destinations() map[uint32][]string {
 // Receives returns the topics of a list that a node with this script receives at some time, in the list's order: those of a
 // port that it listens to, at one of its own addresses, at a broadcast address, or of a group that it joins.
 func (s *Script) Receives(topics []string, own []netip.Addr) (received []string) {
-	r := newReceiver(s, own)
+	// listens has PROTOCOL/PORT; joined has groups, and GROUP/PORT of those joined with a port, which listens to it.
+	listens, joined, at := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, e := range s.Events {
+		switch e.Type {
+		case Listen:
+			addPorts(listens, strings.ToLower(string(e.Protocol)), e.Ports)
+		case Join:
+			joined[e.Group] = true
+			addPorts(joined, e.Group, e.Ports)
+		}
+	}
+	for _, address := range own {
+		at[address.String()] = true
+	}
 	for _, topic := range topics {
-		if r.hears[topic] {
+		parts := strings.Split(topic, "/") // see Topic
+		protocol, address, port := parts[1], parts[2], parts[3]
+		group := protocol == "udp" && joined[address]
+		if listens[protocol+"/"+port] && (at[address] || group) || group && joined[address+"/"+port] {
 			received = append(received, topic)
 		}
 	}
 	return received
 }
 
-type receiver struct{ hears map[string]bool }
-
-func newReceiver(s *Script, own []netip.Addr) receiver {
-	r := receiver{map[string]bool{}}
-	listens := map[Protocol][]PortRange{}
-	for _, e := range s.Events {
-		if e.Type == Listen {
-			listens[e.Protocol] = append(listens[e.Protocol], e.Ports...)
-		}
-	}
-	for _, address := range own {
-		r.add(UDP, address.String(), listens[UDP])
-		r.add(TCP, address.String(), listens[TCP])
-	}
-	for _, e := range s.Events {
-		if e.Type == Join {
-			// JOIN with a port listens to it.
-			r.add(UDP, e.Group, listens[UDP])
-			r.add(UDP, e.Group, e.Ports)
-		}
-	}
-	return r
-}
-
-func (r receiver) add(protocol Protocol, address string, ranges []PortRange) {
+func addPorts(to map[string]bool, begin string, ranges []PortRange) {
 	for _, ports := range ranges {
 		for port := int(ports.First); port <= int(ports.Last); port++ {
-			r.hears[Topic(protocol, address, uint16(port))] = true
+			to[begin+"/"+strconv.Itoa(port)] = true
 		}
 	}
 }
