@@ -50,11 +50,18 @@ type scripts struct {
 	// topics are the destinations of flows.
 	topics []string
 	nodes  map[string]string
+	// addresses are those of all nodes, and of the networks' broadcasts.
+	addresses map[netip.Addr]bool
 }
 
 func newScripts(in Input) *scripts {
 	s := &scripts{in: in, byApp: map[string]*mgen.Script{}, ownMessages: map[string][]v1alpha1.ScriptedMessage{},
-		resolved: map[string]*mgen.Script{}, nodes: map[string]string{}}
+		resolved: map[string]*mgen.Script{}, nodes: map[string]string{}, addresses: map[netip.Addr]bool{}}
+	for _, node := range in.Topology.Nodes {
+		for _, a := range node.Attachments {
+			s.addresses[a.Address.Addr()], s.addresses[in.Topology.Broadcast(a.Network)] = true, true
+		}
+	}
 	for _, app := range in.Experiment.Spec.Apps {
 		if script, err := s.mgen(app); err == nil && script != nil {
 			s.byApp[app.Name] = script
@@ -172,15 +179,8 @@ func (s *scripts) hostResolver(from topology.Node) func(string) (string, error) 
 }
 
 func (s *scripts) checkAddress(address netip.Addr) error {
-	if address.IsMulticast() || address == netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+	if address.IsMulticast() || address == netip.AddrFrom4([4]byte{255, 255, 255, 255}) || s.addresses[address] {
 		return nil
-	}
-	for _, node := range s.in.Topology.Nodes {
-		for _, a := range node.Attachments {
-			if a.Address.Addr() == address || s.in.Topology.Broadcast(a.Network) == address {
-				return nil
-			}
-		}
 	}
 	return fmt.Errorf("no node has this address: use a node's name or radio address, a multicast group, or a network's broadcast address")
 }
