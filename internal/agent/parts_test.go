@@ -415,6 +415,23 @@ func TestALogThatMayNotBeReadDoesNotHoldUpTheOthers(t *testing.T) {
 	}
 }
 
+func TestAFolderOfTheAppsIsNotArchivedAndReportedOnce(t *testing.T) {
+	t.Parallel()
+	s := newFakeServer(t)
+	shipper, dir := newReportingShipper(t, s)
+	if err := errors.Join(os.MkdirAll(filepath.Join(dir, "traces", "old"), 0o750), os.Mkdir(filepath.Join(dir, ".cache"), 0o750)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := errors.Join(shipper.shipAll(ctx), shipper.shipAll(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	if told := s.event(t, eventNotArchived); len(told) != 1 || !strings.HasPrefix(told[0].Message, "traces is a folder") {
+		t.Errorf("events %+v; want one that names the folder", told)
+	}
+}
+
 func TestALogWhoseNameTheArchiveRefusesDoesNotHoldUpTheOthers(t *testing.T) {
 	t.Parallel()
 	s := newFakeServer(t)

@@ -67,9 +67,9 @@ type shipper struct {
 	created map[string]bool
 	// refusedFiles will never be accepted by the archive.
 	refusedFiles map[string]bool
-	// unreadable are logs that could not be read, so that each is reported once.
-	unreadable map[string]bool
-	chunk      []byte
+	// leftOut are logs that could not be read, and folders, so that each is reported once.
+	leftOut map[string]bool
+	chunk   []byte
 	// now is the clock; onArchivedUntil gets the time at which the archive had everything.
 	now             func() int64
 	onArchivedUntil func(nanoseconds int64)
@@ -88,7 +88,7 @@ type confirmedSize struct {
 
 func newShipper(dir, app string, s server, events *eventLog) *shipper {
 	return &shipper{dir: dir, app: app, server: s, events: events, positions: map[string]int64{}, resumedAt: map[string]int64{}, shorterAt: map[string]int64{}, inodes: map[string]uint64{}, created: map[string]bool{},
-		refusedFiles: map[string]bool{}, unreadable: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
+		refusedFiles: map[string]bool{}, leftOut: map[string]bool{}, chunk: make([]byte, chunkBytes), now: clock.Realtime, onArchivedUntil: func(int64) {},
 		confirmed: map[string][]confirmedSize{}, punchedTo: map[string]int64{}, budget: &spoolBudget{}}
 }
 
@@ -143,6 +143,9 @@ func (s *shipper) shipRound(ctx context.Context, budget int64, last bool) (whole
 	r := &round{shipper: s, budget: budget, last: last, complete: true, stopped: map[string]bool{}}
 	for _, entry := range entries {
 		name := entry.Name()
+		if entry.IsDir() && !strings.HasPrefix(name, ".") {
+			r.noteLeftOut(name, "is a folder: files are archived only from the log folder itself")
+		}
 		if !entry.Type().IsRegular() || strings.HasPrefix(name, ".") || s.refusedFiles[name] {
 			continue
 		}
@@ -190,7 +193,7 @@ func (r *round) hasNewBytes(name string, size int64) bool {
 func (r *round) addFile(ctx context.Context, name string) error {
 	f, err := os.Open(filepath.Join(r.dir, name))
 	if errors.Is(err, fs.ErrPermission) {
-		r.noteUnreadable(name)
+		r.noteLeftOut(name, fmt.Sprintf("cannot be read by user id %d: nothing of it is archived until its mode allows it", os.Getuid()))
 		return nil
 	}
 	if err != nil {
@@ -209,13 +212,13 @@ func (r *round) addFile(ctx context.Context, name string) error {
 	return nil
 }
 
-// noteUnreadable reports a log that the app keeps to itself, once. Another round ships the event. Later rounds try to read the log again.
-func (r *round) noteUnreadable(name string) {
-	if r.unreadable[name] {
+// noteLeftOut reports a log that the app keeps to itself, once. Another round ships the event. Later rounds try to read the log again.
+func (r *round) noteLeftOut(name, why string) {
+	if r.leftOut[name] {
 		return
 	}
-	r.unreadable[name], r.complete = true, false
-	r.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: fmt.Sprintf("%s cannot be read by user id %d: nothing of it is archived until its mode allows it", name, os.Getuid())})
+	r.leftOut[name], r.complete = true, false
+	r.events.add(runapi.AgentEvent{Event: eventNotArchived, Message: name + " " + why})
 }
 
 // addPiece puts the next piece of a log into the request. More of it may follow after sending.
