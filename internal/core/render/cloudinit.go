@@ -94,14 +94,18 @@ func UserData(in Input, node topology.Node) string {
 func contentType(userData string) string {
 	for _, kind := range []struct{ prefix, name string }{
 		{"#cloud-config-archive", "text/cloud-config-archive"}, {"#cloud-config-jsonp", "text/cloud-config-jsonp"}, {"#cloud-config", "text/cloud-config"},
-		{"#!", "text/x-shellscript"}, {"#cloud-boothook", "text/cloud-boothook"}, {"#include", "text/x-include-url"}, {"## template: jinja", "text/jinja2"},
+		{"#!", "text/x-shellscript"}, {"#cloud-boothook", "text/cloud-boothook"}, {"#part-handler", "text/part-handler"},
+		{"#include-once", "text/x-include-once-url"}, {"#include", "text/x-include-url"}, {"## template: jinja", "text/jinja2"},
 	} {
 		if strings.HasPrefix(userData, kind.prefix) {
 			return kind.name
 		}
 	}
-	return "text/plain"
+	return unknownContent
 }
+
+// unknownContent is the type of a part that cloud-init leaves out, with no more than a line in its log.
+const unknownContent = "text/plain"
 
 // usesCloudInit reports whether a guest has a disk of the data source NoCloud.
 func usesCloudInit(in Input, node topology.Node, spec v1alpha1.VirtualMachine) bool {

@@ -133,6 +133,15 @@ func TestErrorsOfAGuestsProvisioningAreNamed(t *testing.T) {
 			vm.Image = ""
 		}, "spec.nodes[0].vm.sshKeys"},
 		"keys by cloud-init": {"", noAgent, ""},
+		"user data without a first line": {"", func(vm *v1alpha1.VirtualMachine) {
+			vm.CloudInit = &v1alpha1.CloudInit{UserData: "packages: [babeld]\n"}
+		}, `spec.nodes[0].vm.cloudInit.userData: Invalid value: "packages: [babeld]": is its first line, by which cloud-init would leave it out: want one such as #cloud-config`},
+		"several parts in one": {"", func(vm *v1alpha1.VirtualMachine) {
+			vm.CloudInit = &v1alpha1.CloudInit{UserData: "MIME-Version: 1.0\n"}
+		}, "spec.nodes[0].vm.cloudInit.userData"},
+		"user data of a guest without the agent": {"", func(vm *v1alpha1.VirtualMachine) {
+			vm.Agent, vm.CloudInit = ptr.To(false), &v1alpha1.CloudInit{UserData: "#ps1_sysnative\n"}
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in, _ := onlyIgnition(t, c.ignition, c.change)

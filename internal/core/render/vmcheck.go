@@ -9,9 +9,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"vignette.dev/vignette/internal/core/topology"
 	"vignette.dev/vignette/internal/guestconfig"
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/apps"
 )
@@ -86,6 +88,11 @@ func checkGuestProvisioning(in Input, node topology.Node, path *field.Path) (err
 	spec := settingsOf(in, node)
 	if err := checkIgnition(node, spec); err != nil {
 		errs = append(errs, field.Invalid(path.Child("ignition"), field.OmitValueType{}, err.Error()))
+	}
+	adds := node.HasAgent() || len(spec.SSHKeys) > 0 // a part to the user's data
+	if given := ptr.Deref(spec.CloudInit, v1alpha1.CloudInit{}).UserData; given != "" && adds && contentType(given) == unknownContent {
+		errs = append(errs, field.Invalid(path.Child("cloudInit", "userData"), wording.Shorten(strings.SplitN(given, "\n", 2)[0], 60),
+			"is its first line, by which cloud-init would leave it out: want one such as #cloud-config or #!/bin/sh"))
 	}
 	known := spec.OwnDisk() || spec.Template == "" // whether its root disk is known
 	if len(spec.SSHKeys) > 0 && !node.HasAgent() && known && UserData(in, node) == "" {
