@@ -377,7 +377,7 @@ func TestWhatARerunDoesNotRepeatIsSaid(t *testing.T) {
 		p.Captures = []runapi.PlannedCapture{{Name: "run", Network: "wan"}, {Name: "mine", Network: "wan"}, {Name: "mine", Network: "lan"}}
 		key := &v1alpha1.KeyReference{Name: "logins", Key: "password"}
 		p.Spec.Apps = append(p.Spec.Apps, v1alpha1.App{Name: "own", Image: "r/own:1", Command: []string{"x"}, Env: []v1alpha1.EnvVar{{Name: "A", Secret: key}, {Name: "B", Secret: key}}})
-		for _, disk := range []v1alpha1.VirtualMachine{{PersistentVolumeClaim: "tracker"}, {Image: "r/guest:1", CloudInit: &v1alpha1.CloudInit{Secret: "guest"}}, {Image: "r/guest@sha256:12"}} {
+		for _, disk := range []v1alpha1.VirtualMachine{{PersistentVolumeClaim: "tracker"}, {Image: "r/guest:1", CloudInit: &v1alpha1.CloudInit{Secret: "guest"}}, {Image: "r/guest@sha256:" + strings.Repeat("12", 32)}} {
 			p.Spec.Nodes = append(p.Spec.Nodes, v1alpha1.Node{Name: fmt.Sprint("vm", len(p.Spec.Nodes)), Networks: []string{"wan"}, Runtime: v1alpha1.RuntimeVM, VM: &disk})
 		}
 		p.Environment = nil

@@ -5,6 +5,7 @@ package render
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -108,6 +109,7 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 		if app.Own() && app.Command[0] == "" {
 			errs = append(errs, field.Invalid(field.NewPath("spec", "apps").Index(i).Child("command").Index(0), "", "must be the program to start, such as /app/run"))
 		}
+		errs = append(errs, checkImage(app.Image, field.NewPath("spec", "apps").Index(i).Child("image"))...)
 		errs = append(errs, checkFiles(app, field.NewPath("spec", "apps").Index(i))...)
 		errs = append(errs, checkResources(app.Resources, field.NewPath("spec", "apps").Index(i).Child("resources"))...)
 	}
@@ -115,6 +117,20 @@ func Check(spec *v1alpha1.ExperimentSpec) (errs field.ErrorList) {
 		errs = append(errs, checkNodeResources(node, field.NewPath("spec", "nodes").Index(i).Child("resources"))...)
 	}
 	return errs
+}
+
+// imageForm matches names of images as the kubelet takes them (OCI Distribution's reference grammar).
+var imageForm = regexp.MustCompile(`^(([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]+)?/)?` + imagePart + `(/` + imagePart + `)*(:\w[\w.-]{0,127})?(@[A-Za-z][A-Za-z0-9+._-]*:[0-9A-Fa-f]{32,})?$`)
+
+// imagePart is what is between the slashes of an image's name.
+const imagePart = `[a-z0-9]+((\.|__?|-+)[a-z0-9]+)*`
+
+func checkImage(image string, path *field.Path) field.ErrorList {
+	if image == "" || imageForm.MatchString(image) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(path, image, "is no name that hosts can pull: want lower-case letters, digits, dots, hyphens and underscores "+
+		"behind the registry, then a tag or digest, such as registry.example/lab/tracker:1.4")}
 }
 
 // checkFormats of all strings, which the API server lets pass where the chart's policy is not installed.

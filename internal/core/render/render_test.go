@@ -225,3 +225,21 @@ func TestEveryContainerHasAMemoryLimitAndEveryFolderASize(t *testing.T) {
 		t.Errorf("the administrator wants no limit, and it is %s", limit)
 	}
 }
+
+func TestAnImageThatNoHostCanPullIsRefused(t *testing.T) {
+	for _, image := range []string{"a", "team/tracker:1.4", "localhost/lab/x__y-z.b:Latest", "Registry.example:5000/lab/x", "[2001:db8::1]:5000/x",
+		"r.example/x:1@sha256:" + strings.Repeat("0a", 32)} {
+		if errs := Check(ownImage(image)); len(errs) > 0 {
+			t.Errorf("%s: %v; want no error", image, errs)
+		}
+	}
+	for _, image := range []string{"ghcr.io/Team/tracker:1", "Tracker", "tracker:", "tracker:a:b", "r.example/", "https://r.example/x", "x@sha256:12", "lab//x", "x_"} {
+		if errs := Check(ownImage(image)); len(errs) != 1 || !strings.Contains(errs.ToAggregate().Error(), "spec.apps[0].image: Invalid value: \""+image+"\": is no name") {
+			t.Errorf("%s: %v; want an error of its field", image, errs)
+		}
+	}
+}
+
+func ownImage(image string) *v1alpha1.ExperimentSpec {
+	return &v1alpha1.ExperimentSpec{Apps: []v1alpha1.App{{Name: "own", Image: image, Command: []string{"/run"}}}}
+}

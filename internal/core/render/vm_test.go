@@ -136,6 +136,7 @@ func TestErrorsOfAGuestsProvisioningAreNamed(t *testing.T) {
 		"user data without a first line": {"", func(vm *v1alpha1.VirtualMachine) {
 			vm.CloudInit = &v1alpha1.CloudInit{UserData: "packages: [babeld]\n"}
 		}, `spec.nodes[0].vm.cloudInit.userData: Invalid value: "packages: [babeld]": is its first line, by which cloud-init would leave it out: want one such as #cloud-config`},
+		"an image that no host can pull": {"", func(vm *v1alpha1.VirtualMachine) { vm.Image = "team/Router:7" }, `spec.nodes[0].vm.image: Invalid value: "team/Router:7": is no name`},
 		"several parts in one": {"", func(vm *v1alpha1.VirtualMachine) {
 			vm.CloudInit = &v1alpha1.CloudInit{UserData: "MIME-Version: 1.0\n"}
 		}, "spec.nodes[0].vm.cloudInit.userData"},

@@ -86,6 +86,7 @@ func checkGuestApp(site apps.Site, path *field.Path) *field.Error {
 // checkGuestProvisioning finds the errors of a guest's cloud-init, Ignition and SSH keys.
 func checkGuestProvisioning(in Input, node topology.Node, path *field.Path) (errs field.ErrorList) {
 	spec := settingsOf(in, node)
+	errs = checkImage(spec.Image, path.Child("image"))
 	if err := checkIgnition(node, spec); err != nil {
 		errs = append(errs, field.Invalid(path.Child("ignition"), field.OmitValueType{}, err.Error()))
 	}
