@@ -174,7 +174,7 @@ func Expand(spec *v1alpha1.ExperimentSpec) (*Topology, field.ErrorList) {
 // names of the other nodes.
 func (t *Topology) checkGroups(spec *v1alpha1.ExperimentSpec, path *field.Path) (errs field.ErrorList) {
 	for i, node := range spec.Nodes {
-		if other, found := t.Node(node.Group); found && other.Name != other.Template && other.Group != node.Group {
+		if other, found := t.Node(node.Group); found && other.Name != other.Template {
 			errs = append(errs, field.Invalid(path.Index(i).Child("group"), node.Group,
 				fmt.Sprintf("is also the name of a node that count makes of %s: want another name", other.Template)))
 		}

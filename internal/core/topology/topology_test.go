@@ -81,6 +81,7 @@ func TestErrorsHaveTheFieldAndTheValue(t *testing.T) {
 		"a NEM id twice":               {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].NEM = ptr.To(int32(3)) }, "node veh-2 has the NEM id of node hq"},
 		"a node name twice":            {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Name = "veh-2" }, `spec.nodes[1].name: Duplicate value: "veh-2"`},
 		"a group with a node's name":   {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Group = "veh-2" }, `spec.nodes[0].group: Invalid value: "veh-2": is also the name of a node that count makes of veh: want another name`},
+		"a group with its own node's":  {func(s *v1alpha1.ExperimentSpec) { s.Nodes[1].Group = "veh-2" }, `spec.nodes[1].group: Invalid value: "veh-2": is also the name of a node that count makes of veh: want another name`},
 		"a network that is not there":  {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Networks = []string{"hf"} }, `spec.nodes[0].networks[0]: Invalid value: "hf"`},
 		"an app that is not there":     {func(s *v1alpha1.ExperimentSpec) { s.Nodes[0].Apps = []string{"x"} }, `spec.nodes[0].apps[0]: Not found: "x"`},
 		"a broker with instances":      {func(s *v1alpha1.ExperimentSpec) { s.Apps[0].Instances = 2 }, "a broker runs once on a node"},
