@@ -51,11 +51,17 @@ func checkLosses(correlation *v1alpha1.Percent, bursts *v1alpha1.GilbertElliott,
 }
 
 // linkWarnings are about correlations of what a link does not have, and no change of the timeline brings.
-func linkWarnings(spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
-	warn := func(path *field.Path, of string, correlation *v1alpha1.Percent, there bool) {
-		if correlation != nil && correlation.Fraction() > 0 && !there {
-			warnings = append(warnings, field.Invalid(path.Child(of+"Correlation"), *correlation, fmt.Sprintf("there is no %s that it could correlate: give %[1]s too, here or in a change", of)))
+func linkWarnings(spec *v1alpha1.ExperimentSpec, waveforms map[string]v1alpha1.WaveformSpec) (warnings field.ErrorList) {
+	warn := func(path *field.Path, waveform, of string, correlation *v1alpha1.Percent, there bool) {
+		if correlation == nil || correlation.Fraction() == 0 || there {
+			return
 		}
+		why := fmt.Sprintf("there is no %s that it could correlate: give %[1]s too, here or in a change", of)
+		if waveform != "" {
+			warnings = append(warnings, field.Invalid(path, waveform, fmt.Sprintf("its link.%sCorrelation is %s: %s", of, *correlation, why)))
+			return
+		}
+		warnings = append(warnings, field.Invalid(path.Child(of+"Correlation"), *correlation, why))
 	}
 	for i, network := range spec.Networks {
 		jitterLater, lossLater := false, false
@@ -66,16 +72,20 @@ func linkWarnings(spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
 				}
 			}
 		}
-		check := func(l *v1alpha1.LinkModel, path *field.Path) {
-			warn(path, "jitter", l.JitterCorrelation, jitterLater || l.Jitter.Std() > 0)
-			warn(path, "loss", l.LossCorrelation, lossLater || l.Loss.Fraction() > 0)
+		check := func(l *v1alpha1.LinkModel, waveform string, path *field.Path) {
+			warn(path, waveform, "jitter", l.JitterCorrelation, jitterLater || l.Jitter.Std() > 0)
+			warn(path, waveform, "loss", l.LossCorrelation, lossLater || l.Loss.Fraction() > 0)
 		}
 		path := field.NewPath("spec", "networks").Index(i)
-		if network.Link != nil && !network.CommEffects { // a scenario's comm effects have jitter and loss
-			check(network.Link, path.Child("link"))
+		switch named := waveforms[network.Name].Link; {
+		case network.CommEffects: // a scenario's comm effects have jitter and loss
+		case network.Link != nil:
+			check(network.Link, "", path.Child("link"))
+		case network.Waveform != "" && named != nil:
+			check(named, network.Waveform, path.Child("waveform"))
 		}
 		for k := range network.Links {
-			check(&network.Links[k].LinkModel, path.Child("links").Index(k))
+			check(&network.Links[k].LinkModel, "", path.Child("links").Index(k))
 		}
 	}
 	return warnings

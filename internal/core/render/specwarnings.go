@@ -32,7 +32,7 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings = append(warnings, frequencyWarnings(spec, waveforms, scenario)...)
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, dutyCycleWarnings(spec, waveforms)...)
-	warnings = append(warnings, linkWarnings(spec)...)
+	warnings = append(warnings, linkWarnings(spec, waveforms)...)
 	warnings = append(warnings, requestWarnings(in)...)
 	warnings = append(warnings, openRequestWarnings(in, compiled)...)
 	warnings = append(warnings, brokerWarnings(in)...)

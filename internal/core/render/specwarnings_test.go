@@ -140,6 +140,10 @@ func TestACorrelationOfNothingHasAWarning(t *testing.T) {
 		spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{c.network}}
 		wantSaid(t, name, SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: &topology.Topology{}}, nil, nil), c.want)
 	}
+	named := &v1alpha1.Experiment{Spec: v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{{Name: "wan", Waveform: "sat"}}}}
+	sat := map[string]v1alpha1.WaveformSpec{"wan": {Link: &v1alpha1.LinkModel{JitterCorrelation: &quarter}}}
+	wantSaid(t, "of a named waveform", SpecWarnings(Input{Experiment: named, Topology: &topology.Topology{}}, sat, nil),
+		`spec.networks[0].waveform: Invalid value: "sat": its link.jitterCorrelation is 25%: there is no jitter that it could correlate: give jitter too, here or in a change`)
 	later := v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{link(v1alpha1.LinkModel{LossCorrelation: &quarter})},
 		Timeline: []v1alpha1.TimelineEntry{{At: "5s", Set: []v1alpha1.RadioChange{{Network: "wan", Link: &v1alpha1.LinkPatch{Loss: new(v1alpha1.Percent("1%"))}}}}}}
 	wantSaid(t, "of losses that the timeline brings", SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: later}, Topology: &topology.Topology{}}, nil, nil), "")
