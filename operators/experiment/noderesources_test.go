@@ -42,3 +42,23 @@ func TestResourcesOfANodeNeedAClusterThatHasThem(t *testing.T) {
 		t.Errorf("the pod has resources %v; want a limit of 4 processors", got)
 	}
 }
+
+func TestACPULimitThatNobodyAskedForIsNamedBeforeTheRun(t *testing.T) {
+	w := newWorld(t)
+	w.untilPhase(v1alpha1.PhaseProvisioning)
+	w.until("pods", func(*v1alpha1.Experiment) bool { return len(w.pods()) > 0 })
+	pod := w.pod("veh-1")
+	pod.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: quantity("500m")} // as the API server does by a LimitRange
+	w.must(w.api.Update(t.Context(), pod))
+	w.untilPhase(v1alpha1.PhaseRunning)
+	want := "app " + pod.Spec.Containers[0].Name + " on node veh-1, and maybe others, has a CPU limit of 500m by a LimitRange of namespace team-nor"
+	named := 0
+	for _, event := range w.recorded() {
+		if strings.Contains(event, want) {
+			named++
+		}
+	}
+	if named != 1 {
+		t.Errorf("%d events say %q; want one", named, want)
+	}
+}

@@ -58,10 +58,29 @@ func (p *Provisioner) awaitAgents(ctx context.Context, s *scope.Scope) (bool, er
 	if err := p.checkConfigMapsUnchanged(ctx, s, state.Plan.ConfigMaps); err != nil || s.JustFailed {
 		return true, err
 	}
+	warnOfCPULimit(s)
 	s.NormalEvent("NodesReady", "all nodes are ready: %s", status.Nodes.Summary)
 	// Phase and name are written before the Workflow is created, so that it is created only once.
 	status.Phase, status.Message, status.Workflow = v1alpha1.PhaseRunning, "every agent is ready", s.Experiment.Name
 	return true, nil
+}
+
+// warnOfCPULimit warns of an app whose CPU limit is the default of a LimitRange, as throttling looks like delay of the radio.
+func warnOfCPULimit(s *scope.Scope) {
+	for _, app := range s.Experiment.Spec.Apps {
+		if app.Resources != nil && !app.Resources.Limits.Cpu().IsZero() {
+			continue
+		}
+		for _, node := range scope.SortedKeys(s.Pods) {
+			for _, c := range s.Pods[node].Spec.Containers {
+				if limit := c.Resources.Limits.Cpu(); c.Name == app.Name && !limit.IsZero() {
+					s.WarningEvent("CPULimited", "app %s on node %s, and maybe others, has a CPU limit of %s by a LimitRange of namespace %s, and waits where it needs more: "+
+						"remove that default, or set resources.limits.cpu of the apps", app.Name, node, limit, s.Experiment.Namespace)
+					return
+				}
+			}
+		}
+	}
 }
 
 // missingRadios describes the networks whose members are not all attached or whose radios do not work yet. A running pod
