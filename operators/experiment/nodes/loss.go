@@ -61,15 +61,27 @@ func LossOf(node string, pod *corev1.Pod) *Loss {
 		l := &Loss{Node: node, What: IncidentNodeFailed, Reason: "its pod has ended", At: lastEnd(pod)}
 		if pod.Status.Reason != "" {
 			l.Reason += ": " + pod.Status.Reason + " " + pod.Status.Message
+		} else {
+			l.Reason += disruption(pod)
 		}
 		if pod.Status.Reason == IncidentEvicted {
 			l.What = IncidentEvicted
 		}
 		return l
 	case !pod.DeletionTimestamp.IsZero():
-		return &Loss{Node: node, What: IncidentNodeFailed, Reason: "its pod was deleted", At: deletedAt(pod)}
+		return &Loss{Node: node, What: IncidentNodeFailed, Reason: "its pod was deleted" + disruption(pod), At: deletedAt(pod)}
 	}
 	return nil
+}
+
+// disruption says which part of Kubernetes ended a pod, such as the Eviction API for kubectl drain; empty if none did.
+func disruption(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.DisruptionTarget && c.Status == corev1.ConditionTrue {
+			return wording.InParentheses(c.Message)
+		}
+	}
+	return ""
 }
 
 // deletedAt is when the deletion was requested. The pod's timestamp is the end of the grace period.

@@ -42,7 +42,7 @@ type Trouble struct {
 // zero if it cannot yet.
 func PodTrouble(pod *corev1.Pod, released, now time.Time) *Trouble {
 	if !pod.DeletionTimestamp.IsZero() {
-		return &Trouble{Reason: scope.ReasonNodeFailed, Message: "its pod was deleted before the experiment started"}
+		return &Trouble{Reason: scope.ReasonNodeFailed, Message: "its pod was deleted before the experiment started" + disruption(pod)}
 	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if trouble := containerTrouble(pod, status, now); trouble != nil {

@@ -85,3 +85,19 @@ func TestAPodHasTwoMinutesToFindAHostFromItsRelease(t *testing.T) {
 		}
 	}
 }
+
+func TestAPodThatKubernetesEndsHasItsWords(t *testing.T) {
+	deleted := &metav1.Time{Time: time.Unix(100, 0)}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionTimestamp: deleted}, Status: corev1.PodStatus{Conditions: []corev1.PodCondition{
+		{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "EvictionByEvictionAPI", Message: "Eviction API: evicting"}}}}
+	if got := PodTrouble(pod, time.Time{}, time.Unix(100, 0)); got.Message != "its pod was deleted before the experiment started (Eviction API: evicting)" {
+		t.Errorf("before the start: %q", got.Message)
+	}
+	if got := LossOf("hq", pod); got.Reason != "its pod was deleted (Eviction API: evicting)" {
+		t.Errorf("during a run: %q", got.Reason)
+	}
+	pod.Status.Phase = corev1.PodFailed
+	if got := LossOf("hq", pod); got.Reason != "its pod has ended (Eviction API: evicting)" {
+		t.Errorf("once its containers have ended: %q", got.Reason)
+	}
+}
