@@ -57,6 +57,7 @@ func TestADeletedObjectOfARunIsRestoredOrReportedOrNotNeeded(t *testing.T) {
 		{"v1", "ServiceAccount", "", ""},
 		{"rbac.authorization.k8s.io/v1", "RoleBinding", "", ""},
 		{"k8s.cni.cncf.io/v1", "NetworkAttachmentDefinition", "", ""}, // it is read only when a pod starts
+		{"policy/v1", "PodDisruptionBudget", "", ""},
 	} {
 		t.Run(c.kind, func(t *testing.T) {
 			w := newWorld(t)

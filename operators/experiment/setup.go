@@ -8,6 +8,7 @@ import (
 
 	nadv1 "github.com/k8snetworkplumbingwg/network-attachment-definition-client/pkg/apis/k8s.cni.cncf.io/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,6 +45,7 @@ func CacheOptions(platformNamespace string) cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Pod{}:                        {Label: ofExperiments(), Transform: slimPod},
 			&nadv1.NetworkAttachmentDefinition{}: onlyExperiments,
+			&policyv1.PodDisruptionBudget{}:      onlyExperiments,
 			workflow:                             onlyExperiments,
 			&v1alpha1.RadioNetwork{}:             {Namespaces: map[string]cache.Config{platformNamespace: {}}},
 			&corev1.Node{}:                       {Transform: slimNode},

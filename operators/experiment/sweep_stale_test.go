@@ -13,7 +13,7 @@ import (
 )
 
 // cachedKinds are those whose caches lag, one at a time and all together.
-var cachedKinds = []string{"Experiment", "Pod", "Workflow", "RadioNetwork", "NetworkAttachmentDefinition", "LiveChange", "Capture"}
+var cachedKinds = []string{"Experiment", "Pod", "Workflow", "RadioNetwork", "NetworkAttachmentDefinition", "PodDisruptionBudget", "LiveChange", "Capture"}
 
 // lag of the operator's caches.
 type lag struct {

@@ -182,6 +182,7 @@ var sweptKinds = []schema.GroupVersionKind{
 	{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachineInstance"}, {Version: "v1", Kind: "Secret"},
 	{Group: "k8s.cni.cncf.io", Version: "v1", Kind: "NetworkAttachmentDefinition"},
 	{Group: "argoproj.io", Version: "v1alpha1", Kind: "Workflow"},
+	{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget"},
 	{Group: "vignette.dev", Version: "v1alpha1", Kind: "RadioNetwork"},
 	{Group: "vignette.dev", Version: "v1alpha1", Kind: "Experiment"},
 	{Group: "vignette.dev", Version: "v1alpha1", Kind: "LiveChange"},

@@ -584,7 +584,7 @@ func (w *world) podStep(u *unstructured.Unstructured, name string) {
 func (w *world) objects() []string {
 	w.t.Helper()
 	var found []string
-	for _, kind := range []string{"v1/Pod", "kubevirt.io/v1/VirtualMachineInstance", "k8s.cni.cncf.io/v1/NetworkAttachmentDefinition", "vignette.dev/v1alpha1/RadioNetwork", "argoproj.io/v1alpha1/Workflow"} {
+	for _, kind := range []string{"v1/Pod", "kubevirt.io/v1/VirtualMachineInstance", "k8s.cni.cncf.io/v1/NetworkAttachmentDefinition", "policy/v1/PodDisruptionBudget", "vignette.dev/v1alpha1/RadioNetwork", "argoproj.io/v1alpha1/Workflow"} {
 		list := &unstructured.UnstructuredList{}
 		at := strings.LastIndex(kind, "/")
 		list.SetAPIVersion(kind[:at])

@@ -48,10 +48,7 @@ const emaneFilesLimit = 1 << 20
 // EMANEPod is the pod that emulates a network's members on one host with EMANE, and the files of its processes. members are
 // those of the network whose pods are on the host. antennas are nil if no member has an antenna profile.
 func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Member, antennas *emane.Antennas, options Options) (*corev1.Pod, *corev1.ConfigMap, error) {
-	name := EMANEPodName(network.Name, host)
-	owner := *metav1.NewControllerRef(network, v1alpha1.GroupVersion.WithKind("RadioNetwork"))
-	owner.BlockOwnerDeletion = nil // it would need permission for the network's finalizers
-	meta := metav1.ObjectMeta{Name: name, Namespace: network.Namespace, Labels: network.Labels, OwnerReferences: []metav1.OwnerReference{owner}}
+	meta := emaneMeta(network, EMANEPodName(network.Name, host))
 	files := &corev1.ConfigMap{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}, ObjectMeta: meta, Data: map[string]string{}, Immutable: ptr.To(true)}
 	var items []corev1.KeyToPath
 	var nems []string
@@ -71,6 +68,13 @@ func EMANEPod(network *v1alpha1.RadioNetwork, host string, members []v1alpha1.Me
 		return nil, nil, errors.New(noRoomForAntennas(len(members), size, emaneFilesLimit))
 	}
 	return emanePod(meta, host, nems, items, emane.HasSlots(&network.Spec.Waveform), options), files, nil
+}
+
+// emaneMeta is of an object that a network owns.
+func emaneMeta(network *v1alpha1.RadioNetwork, name string) metav1.ObjectMeta {
+	owner := *metav1.NewControllerRef(network, v1alpha1.GroupVersion.WithKind("RadioNetwork"))
+	owner.BlockOwnerDeletion = nil // it would need permission for the network's finalizers
+	return metav1.ObjectMeta{Name: name, Namespace: network.Namespace, Labels: network.Labels, OwnerReferences: []metav1.OwnerReference{owner}}
 }
 
 // sizeOf is the size of a ConfigMap's data in bytes.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"vignette.dev/vignette/internal/core/render"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 	"vignette.dev/vignette/operators/experiment/objects"
 	"vignette.dev/vignette/operators/experiment/scope"
@@ -79,7 +80,12 @@ func (c *Cleaner) deleteNetworks(ctx context.Context, s *scope.Scope) (left []st
 			return left, err
 		}
 	}
-	return left, nil
+	budget := render.Budget(s.Experiment, 0)
+	err = c.Objects.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget)
+	if err != nil {
+		return left, client.IgnoreNotFound(err)
+	}
+	return append(left, "PodDisruptionBudget "+budget.Name), c.Objects.Delete(ctx, budget)
 }
 
 // deleteEMANE deletes the pods and files of networks with engine EMANE, and returns what is left.

@@ -63,6 +63,15 @@ func (p *Provisioner) resolveServer(ctx context.Context, s *scope.Scope) (bool, 
 	return false, nil
 }
 
+// ensureBudget creates the budget of evictions before the first pod. One that exists must be its own, as the name has the UID.
+func (p *Provisioner) ensureBudget(ctx context.Context, s *scope.Scope) (bool, error) {
+	if len(s.Pods) == len(s.Topology.Nodes) {
+		return false, nil
+	}
+	err := p.Objects.Create(ctx, render.Budget(s.Experiment, len(s.Topology.Nodes)))
+	return objects.HandleCreation(s, client.IgnoreAlreadyExists(err), scope.ReasonPodRefused, "the PodDisruptionBudget of the nodes")
+}
+
 // ensurePods creates the missing pods with their scheduling gate.
 func (p *Provisioner) ensurePods(ctx context.Context, s *scope.Scope) (bool, error) {
 	for _, want := range missingPods(s) {

@@ -57,7 +57,7 @@ func (p *Provisioner) Provision(ctx context.Context, s *scope.Scope) (bool, erro
 	defer p.endCreating(s)
 	steps := []step{
 		p.loadNodes, p.checkStop, p.awaitStartSlot, p.checkProvisioning, p.awaitScenario, p.beginCreating,
-		p.Workflows.EnsureAccount, p.ensureAttachments, p.Secrets.Ensure, p.resolveServer, p.ensurePods, p.ensureVMs,
+		p.Workflows.EnsureAccount, p.ensureAttachments, p.Secrets.Ensure, p.resolveServer, p.ensureBudget, p.ensurePods, p.ensureVMs,
 		p.registerNodes, p.releaseVMs, p.releasePods, p.noteReleased,
 		p.EMANE.Ensure, p.awaitAgents,
 	}

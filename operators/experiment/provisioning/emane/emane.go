@@ -63,6 +63,10 @@ func (p *Pods) Ensure(ctx context.Context, s *scope.Scope) (bool, error) {
 		if slices.Equal(network.Spec.EMANE, pods) {
 			continue
 		}
+		err := client.IgnoreAlreadyExists(p.Objects.Create(ctx, render.EMANEBudget(network, len(pods))))
+		if stop, err := objects.HandleCreation(s, err, scope.ReasonPodRefused, "the PodDisruptionBudget of EMANE of network "+network.Spec.Network); stop || err != nil {
+			return true, err
+		}
 		before := network.DeepCopy()
 		network.Spec.EMANE = pods
 		if err := p.Objects.Client.Patch(ctx, network, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
