@@ -412,6 +412,8 @@ func TestAnEMANEPodThatEndsDuringARunIsAnIncidentOnce(t *testing.T) {
 	for _, pod := range w.podsIn(platform) {
 		pod.Status.Phase = corev1.PodFailed
 		w.must(w.api.Status().Update(t.Context(), &pod))
+		w.until("an incident", func(*v1alpha1.Experiment) bool { return len(w.incidents()) > 0 })
+		w.must(w.api.Delete(t.Context(), &pod))
 	}
 	w.untilFinished()
 	count := 0
@@ -422,6 +424,26 @@ func TestAnEMANEPodThatEndsDuringARunIsAnIncidentOnce(t *testing.T) {
 	}
 	if phase := w.experiment().Status.Phase; count != 1 || phase != v1alpha1.PhaseSucceeded {
 		t.Errorf("%d incidents, phase %s; want one, and the run to go on", count, phase)
+	}
+}
+
+// lateCache does not show the pods in the platform's namespace yet.
+type lateCache struct{ client.Client }
+
+func (c lateCache) List(ctx context.Context, into client.ObjectList, options ...client.ListOption) error {
+	err := c.Client.List(ctx, into, options...)
+	if pods, ok := into.(*corev1.PodList); ok {
+		pods.Items = slices.DeleteFunc(pods.Items, func(p corev1.Pod) bool { return p.Namespace == platform })
+	}
+	return err
+}
+
+func TestAnEMANEPodThatTheCacheDoesNotShowYetIsNotLost(t *testing.T) {
+	w := emaneWorld(t)
+	w.reconciler.Client = lateCache{w.reconciler.Client}
+	w.untilAfterT0(5 * time.Second)
+	if e := w.untilFinished(); e.Status.Phase != v1alpha1.PhaseSucceeded || len(w.incidents()) > 0 {
+		t.Errorf("phase %s, %s, incidents %+v; want a success without any", e.Status.Phase, e.Status.Message, w.incidents())
 	}
 }
 

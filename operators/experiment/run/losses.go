@@ -97,7 +97,7 @@ func (r *Runner) recordUnreported(ctx context.Context, s *scope.Scope, plan runa
 const IncidentEMANEFailed = "EMANEFailed"
 
 // recordEMANELosses records lost EMANE pods, each once. Before T0 the run fails, later it continues without the network.
-func (r *Runner) recordEMANELosses(ctx context.Context, s *scope.Scope, incidents []runapi.Incident) error {
+func (r *Runner) recordEMANELosses(ctx context.Context, s *scope.Scope, state runapi.State) error {
 	if !s.UsesEMANE() {
 		return nil
 	}
@@ -111,24 +111,28 @@ func (r *Runner) recordEMANELosses(ctx context.Context, s *scope.Scope, incident
 	}
 	for i := range networks {
 		for _, entry := range networks[i].Spec.EMANE {
-			pod := pods[render.EMANEPodName(networks[i].Name, entry.Host)]
-			l := nodes.LossOf(entry.Host, pod)
+			begin := fmt.Sprintf("EMANE of network %s on host %s: ", networks[i].Spec.Network, entry.Host)
+			if hasIncident(state, IncidentEMANEFailed, begin) {
+				continue
+			}
+			name := render.EMANEPodName(networks[i].Name, entry.Host)
+			if pods[name] == nil { // the cache may be behind
+				if pods, err = r.Objects.Uncached().EMANEPods(ctx, s, networks); err != nil {
+					return err
+				}
+			}
+			l := nodes.LossOf(entry.Host, pods[name])
 			if l == nil {
 				continue
 			}
-			reason := fmt.Sprintf("EMANE of network %s on host %s: %s", networks[i].Spec.Network, entry.Host, l.Reason)
 			if s.Experiment.Status.T0 == nil || s.Elapsed() < 0 {
-				s.Fail(scope.ReasonNodeFailed, "before T0: %s", reason)
+				s.Fail(scope.ReasonNodeFailed, "before T0: %s%s", begin, l.Reason)
 				return nil
 			}
-			if slices.ContainsFunc(incidents, func(i runapi.Incident) bool { return i.What == IncidentEMANEFailed && i.Reason == reason }) {
-				continue
-			}
-			incident := runapi.Incident{What: IncidentEMANEFailed, FromSeconds: s.SecondsAfterT0(l.At), Reason: reason}
-			if err := r.Record.Incident(ctx, string(s.Experiment.UID), incident); err != nil {
+			incident := runapi.Incident{What: IncidentEMANEFailed, FromSeconds: s.SecondsAfterT0(l.At), Reason: begin + l.Reason}
+			if err := r.recordOnce(ctx, s, state, incident, begin); err != nil {
 				return err
 			}
-			s.WarningEvent(IncidentEMANEFailed, "%.1f s after T0: %s; the network does not work there any more", incident.FromSeconds, reason)
 		}
 	}
 	return nil

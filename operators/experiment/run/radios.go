@@ -152,7 +152,7 @@ func (r *Runner) recordRadioTroubles(ctx context.Context, s *scope.Scope, state 
 
 // recordOnce records an incident, unless there is one of the same kind whose reason has the same begin.
 func (r *Runner) recordOnce(ctx context.Context, s *scope.Scope, state runapi.State, incident runapi.Incident, begin string) error {
-	if slices.ContainsFunc(state.Incidents, func(i runapi.Incident) bool { return i.What == incident.What && strings.HasPrefix(i.Reason, begin) }) {
+	if hasIncident(state, incident.What, begin) {
 		return nil
 	}
 	if err := r.Record.Incident(ctx, string(s.Experiment.UID), incident); err != nil {
@@ -161,6 +161,10 @@ func (r *Runner) recordOnce(ctx context.Context, s *scope.Scope, state runapi.St
 	s.WarningEvent(incident.What, "%.1f s after T0: %s", incident.FromSeconds, incident.Reason)
 	s.RequeueAfter(scope.PollInterval)
 	return nil
+}
+
+func hasIncident(state runapi.State, what, begin string) bool {
+	return slices.ContainsFunc(state.Incidents, func(i runapi.Incident) bool { return i.What == what && strings.HasPrefix(i.Reason, begin) })
 }
 
 // radioTroubles are a network's troubles by place: the messages of hosts, and living nodes without a radio.

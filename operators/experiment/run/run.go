@@ -114,7 +114,7 @@ func (r *Runner) driveStep(ctx context.Context, s *scope.Scope, workflow *unstru
 		return err
 	}
 	updateNodeCount(s, lost)
-	if err := r.recordEMANELosses(ctx, s, state.Incidents); err != nil {
+	if err := r.recordEMANELosses(ctx, s, state); err != nil {
 		return err
 	}
 	r.checkRunFailures(s, state, lost)
