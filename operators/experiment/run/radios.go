@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// radioGracePeriod is how long radios must not work before it is recorded, because radiod may just be restarting.
-	radioGracePeriod = 15 * time.Second
+	// gracePeriod is how long a trouble must last before it is recorded, because radiod or the server may just be restarting.
+	gracePeriod = 15 * time.Second
 	// IncidentRadioTrouble is for radios that do not work on a host.
 	IncidentRadioTrouble = "RadioTrouble"
 	// IncidentRadioSilenced is for a network that somebody has switched off.
 	IncidentRadioSilenced = "RadioSilenced"
 )
 
-// troubleTracker remembers since when radios do not work, by experiment and place.
+// troubleTracker remembers since when radios do not work, or guests are silent, by experiment and place.
 type troubleTracker struct {
 	mu    sync.Mutex
 	since map[types.UID]map[string]time.Time
 }
 
-// lasting returns the troubles that an experiment has had for radioGracePeriod, and since when. It forgets troubles that ended.
+// lasting returns the troubles that an experiment has had for gracePeriod, and since when. It forgets troubles that ended.
 func (t *troubleTracker) lasting(experiment types.UID, now time.Time, troubles map[string]string) map[string]time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,7 +49,7 @@ func (t *troubleTracker) lasting(experiment types.UID, now time.Time, troubles m
 		if since, known := before[place]; known {
 			noted[place] = since
 		}
-		if now.Sub(noted[place]) >= radioGracePeriod {
+		if now.Sub(noted[place]) >= gracePeriod {
 			lasting[place] = noted[place]
 		}
 	}

@@ -39,12 +39,14 @@ type Runner struct {
 	// StartLead is the minimum time from "every agent is ready" to T0. It is longer where the nodes started slowly.
 	StartLead time.Duration
 
-	radioTroubles troubleTracker
-	silence       silenceTracker
+	radioTroubles, silence troubleTracker
 }
 
 // Forget forgets what is remembered of a run that is over.
-func (r *Runner) Forget(experiment types.UID) { r.radioTroubles.forget(experiment) }
+func (r *Runner) Forget(experiment types.UID) {
+	r.radioTroubles.forget(experiment)
+	r.silence.forget(experiment)
+}
 
 // Drive performs the suspended steps of a running experiment's workflow.
 func (r *Runner) Drive(ctx context.Context, s *scope.Scope) (bool, error) {
