@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -126,6 +127,26 @@ func Refusal(t testing.TB, file string, read Read) *scenario.SyntaxError {
 		t.Fatalf("error is %v: want one that says where the file is wrong", err)
 	}
 	return syntax
+}
+
+// Wrong is a file that a reader refuses: in this line, and with these words in the reason.
+type Wrong = struct {
+	File   string
+	Line   int
+	Reason string
+}
+
+// Refused wants a reader to refuse wrong files.
+func Refused(t *testing.T, read Read, files map[string]Wrong) {
+	t.Helper()
+	for name, wrong := range files {
+		t.Run(name, func(t *testing.T) {
+			err := Refusal(t, wrong.File, read)
+			if err.Line != wrong.Line || !strings.Contains(err.Reason, wrong.Reason) {
+				t.Errorf("error is %q: want line %d and %q", err, wrong.Line, wrong.Reason)
+			}
+		})
+	}
 }
 
 // Fuzz fuzzes a reader: each accepted file compiles and opens, and each refusal names a line.
