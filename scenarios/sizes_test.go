@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/payload/nffi"
 	"vignette.dev/vignette/internal/traffic/transport"
 	wsn "vignette.dev/vignette/internal/traffic/wsn/client"
@@ -35,11 +36,7 @@ func wsnSize(t *testing.T, content []byte) int {
 	if known, ok := wsnSizes[len(content)]; ok {
 		return known
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := testport.Listen(t)
 	at := listener.Addr().String()
 	up := make(chan bool, 1)
 	setup := transport.Setup{Config: trafficconfig.Config{Instance: "veh-1/bft", Protocol: "ws-notification", Broker: at, Publish: &trafficconfig.Publish{}},

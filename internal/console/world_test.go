@@ -16,6 +16,8 @@ import (
 
 	"github.com/gorilla/websocket"
 	"k8s.io/client-go/rest"
+
+	"vignette.dev/vignette/internal/testport"
 )
 
 // apiServer is a stand-in that records what reaches it.
@@ -110,10 +112,7 @@ func startLocalWith(t testing.TB, answer http.HandlerFunc, config Config) *site 
 		t.Fatal(err)
 	}
 	user.Namespace, user.Context = "team-nor", "lab"
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testport.Listen(t)
 	access := NewLocal(user, listener.Addr().(*net.TCPAddr).Port)
 	config.Access, config.Origins = access, []string{"http://" + listener.Addr().String()}
 	s := serve(t, listener, config)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/gpsd"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 )
 
@@ -28,10 +29,7 @@ func report(at time.Time) gpsd.TPV {
 // serve serves until the test ends, and returns the address.
 func serve(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testport.Listen(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- (&gpsd.Server{Device: "test", Report: report}).Serve(ctx, listener) }()
@@ -178,10 +176,7 @@ func (l *failingListener) Accept() (net.Conn, error) {
 }
 
 func TestAListenerThatFailsEndsTheServerWithItsClients(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testport.Listen(t)
 	failing := &failingListener{Listener: listener, failed: make(chan struct{})}
 	done := make(chan error, 1)
 	go func() { done <- (&gpsd.Server{Device: "test", Report: report}).Serve(t.Context(), failing) }()

@@ -453,11 +453,7 @@ func rawExchange(t testing.TB, at, text string) string {
 // rawService answers every connection with bytes, after it has read a request with a Content-Length or chunks; it tells what it read.
 func rawService(t testing.TB, answer func(request string) string) (at string, requests <-chan string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
+	listener := testport.Listen(t)
 	read := make(chan string, 1000)
 	go func() {
 		for {

@@ -118,10 +118,7 @@ func TestAServiceThatCannotBeCalledIsTold(t *testing.T) {
 	p := newPair(t, proxyconfig.ProtocolHTTP, nil).start()
 	broken, _ := rawService(t, func(string) string { return "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this" })
 	strange, _ := rawService(t, func(string) string { return "220 mail.example.org ESMTP\r\n\r\n" })
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testport.Listen(t)
 	closed := listener.Addr().String()
 	listener.Close()
 	for to, want := range map[string]string{
@@ -675,11 +672,7 @@ func TestFilesOfTheBrokersSecurityThatAreMissingAreTold(t *testing.T) {
 
 func TestAPortInUseIsTold(t *testing.T) {
 	t.Parallel()
-	tcp, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tcp.Close()
+	tcp := testport.Listen(t)
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -44,6 +44,17 @@ func Free(t testing.TB) int {
 	return 0
 }
 
+// Listen listens on a port of 127.0.0.1 until the test ends.
+func Listen(t testing.TB) net.Listener {
+	t.Helper()
+	l, err := listen(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
 // takeBlock takes ports that no other test program gives: this one listens on the block's first port until it ends.
 func takeBlock() bool {
 	for _, block := range rand.Perm((last - first) / blockSize) {

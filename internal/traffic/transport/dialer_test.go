@@ -117,11 +117,7 @@ func TestTheNextBrokerIsTakenWhenOneCannotBeReachedOrIsLost(t *testing.T) {
 
 func TestAnIdleConnectionLoadsNoNetwork(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := testport.Listen(t)
 	conn, err := dialerOf(t, nil, listener.Addr().String()).Dial(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -179,17 +175,13 @@ func TestTLSChecksTheBrokersNameAndWhoSignedIt(t *testing.T) {
 func TestABrokerWithoutTLSIsToldAsSuch(t *testing.T) {
 	t.Parallel()
 	_, file := certificate(t, "127.0.0.1")
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
+	plain := testport.Listen(t)
 	go func() {
 		if conn, err := plain.Accept(); err == nil {
 			_, _ = conn.Write([]byte("220 hello"))
 		}
 	}()
-	_, err = dialerOf(t, &protocol.Security{CAFile: file}, plain.Addr().String()).Dial(t.Context())
+	_, err := dialerOf(t, &protocol.Security{CAFile: file}, plain.Addr().String()).Dial(t.Context())
 	if want := plain.Addr().String() + ": TLS: the broker answers without TLS: want its port for TLS"; err == nil || Words(err) != want {
 		t.Errorf("%v; want %s", err, want)
 	}
@@ -228,11 +220,7 @@ func TestAddressesAreChecked(t *testing.T) {
 // listen accepts connections, and makes the handshake where there is a configuration.
 func listen(t *testing.T, config *tls.Config) net.Listener {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
+	listener := testport.Listen(t)
 	go func() {
 		for {
 			conn, err := listener.Accept()

@@ -5,15 +5,13 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"vignette.dev/vignette/internal/testport"
 )
 
 func TestALargeMessageOnASlowLinkIsASignOfLifeWhileItMoves(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := testport.Listen(t)
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"vignette.dev/vignette/internal/testport"
 )
 
 // protocols are those with more than QoS 0 whose clients are tested with the broker.
@@ -74,11 +76,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, to string) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
+	l := testport.Listen(t)
 	p := &proxy{address: l.Addr().String()}
 	go func() {
 		for {

@@ -1,21 +1,17 @@
 package amqplink
 
 import (
-	"net"
 	"testing"
 	"time"
 
 	"vignette.dev/vignette/internal/proxy/link"
 	"vignette.dev/vignette/internal/proxyconfig"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/amqp/amqptest"
 )
 
 func TestAConnectionCountsAsLostAfterTheSilenceOfTheConfiguration(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := testport.Listen(t)
 	config := proxyconfig.Config{Near: &proxyconfig.Near{Queue: "q"}, AMQP: &proxyconfig.AMQP{Broker: l.Addr().String()}, Retry: proxyconfig.Retry{SilenceSeconds: 60}}
 	sender, err := Dial(link.Setup{Config: config, Warn: func(text string) { t.Log(text) }})
 	if err != nil {

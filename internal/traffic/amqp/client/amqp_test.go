@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/amqp/amqptest"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -31,11 +32,7 @@ func TestSetupsAreChecked(t *testing.T) {
 
 // TestABrokerThatSpeaksSomethingElseIsTriedAgain: the client reports what it says, and can be closed at any moment.
 func TestABrokerThatSpeaksSomethingElseIsTriedAgain(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := testport.Listen(t)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -87,11 +84,7 @@ func TestWhyAConnectionEndsIsToldInPlainWords(t *testing.T) {
 	} {
 		t.Run(want, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
+			l := testport.Listen(t)
 			go func() {
 				for {
 					c, err := l.Accept()

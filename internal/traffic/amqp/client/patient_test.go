@@ -15,6 +15,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"vignette.dev/vignette/internal/testcert"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/amqp/amqptest"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
@@ -75,11 +76,7 @@ func TestAFrameThatTakesLongKeepsTheConnection(t *testing.T) {
 	for name, security := range map[string]*protocol.Security{"plain": nil, "TLS": {CAFile: ca}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer l.Close()
+			l := testport.Listen(t)
 			served := make(chan error, 1)
 			go func() {
 				conn, err := l.Accept()

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/syncbuffer"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/request/requesttest"
@@ -152,10 +153,7 @@ type cutter struct {
 
 func cutConnections(t *testing.T, broker string, seed uint64) *cutter {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testport.Listen(t)
 	c := &cutter{Listener: listener, random: rand.New(rand.NewPCG(seed, 0)), most: 4}
 	t.Cleanup(func() { listener.Close() })
 	go func() {
@@ -366,11 +364,7 @@ func TestMessagesThatNoBrokerHasAcknowledgedGoToTheNextOneInTheirOrder(t *testin
 	for _, version := range versions {
 		t.Run("MQTT "+version, func(t *testing.T) {
 			t.Parallel()
-			silent, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer silent.Close()
+			silent := testport.Listen(t)
 			accepted := map[string]string{Version311: "\x20\x02\x00\x00", Version5: "\x20\x06\x00\x00\x03\x21\x00\x03"}[version]
 			go func() { // a broker that accepts the client, takes some messages (three, with MQTT 5) and dies before it acknowledges them
 				c, err := silent.Accept()
@@ -651,11 +645,7 @@ func TestClosingWaitsForMessagesThatWereNotSentYet(t *testing.T) {
 
 func TestAClientTellsInWordsWhyItIsNotConnected(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := testport.Listen(t)
 	go func() { // it accepts nobody
 		for {
 			c, err := listener.Accept()
@@ -693,11 +683,7 @@ func TestAClientTellsWhyTheBrokerEndsTheConnection(t *testing.T) {
 		"the broker says: Quota exceeded: too much":                       accepted + "\xe0\x0d\x97\x0b\x1f\x00\x08too much",
 		"the broker says: reason 0xff":                                    accepted + "\xe0\x02\xff\x00",
 	} {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer listener.Close()
+		listener := testport.Listen(t)
 		c := open(t, subscriber(Version5, listener.Addr().String(), 0))
 		conn, err := listener.Accept()
 		if err != nil {
@@ -716,11 +702,7 @@ func TestAClientTellsWhyTheBrokerEndsTheConnection(t *testing.T) {
 
 func TestAConnectionThatEndsAsMessagesAreRepeatedIsNotARefusal(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := testport.Listen(t)
 	p := open(t, publisher(Version5, listener.Addr().String(), 1))
 	if err := p.Publish("t", make([]byte, 16<<20)); err != nil { // more than the kernel takes at once
 		t.Fatal(err)

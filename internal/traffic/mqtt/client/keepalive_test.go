@@ -2,11 +2,11 @@ package client
 
 import (
 	"bufio"
-	"net"
 	"strings"
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testport"
 	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -15,11 +15,7 @@ import (
 // startBusy is a broker that never answers a ping. It sends messages until it is silenced, and counts pings.
 func startBusy(t *testing.T, version string, silence <-chan struct{}) (address string, pings <-chan time.Time) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
+	listener := testport.Listen(t)
 	got, form, accepted := make(chan time.Time, 100), mqttwire.MQTT311, "\x20\x02\x00\x00"
 	if version == Version5 {
 		form, accepted = mqttwire.MQTT5, "\x20\x03\x00\x00\x00"
@@ -104,11 +100,7 @@ func TestAPingWhoseAnswerIsLateEndsASilentConnectionAlone(t *testing.T) {
 
 func TestAMessageThatWaitsForAStuckLinkIsSentOnTheSameConnection(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := testport.Listen(t)
 	c := open(t, publisher(Version311, listener.Addr().String(), 1))
 	conn, err := listener.Accept()
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"vignette.dev/vignette/internal/testport"
 	mqttwire "vignette.dev/vignette/internal/traffic/mqtt/wire"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
@@ -33,11 +34,7 @@ type refuser struct {
 
 func startRefuser(t *testing.T, version string, refusals map[string]int) *refuser {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
+	listener := testport.Listen(t)
 	r := &refuser{Listener: listener, version: version, refusals: refusals}
 	go func() {
 		for {

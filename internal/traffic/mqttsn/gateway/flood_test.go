@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/mqttsn"
 	"vignette.dev/vignette/internal/traffic/mqttsn/wire"
@@ -317,10 +318,7 @@ type proxy struct {
 
 func newProxy(t *testing.T, to int) *proxy {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := testport.Listen(t)
 	p := &proxy{t: t, listener: l, to: to}
 	t.Cleanup(func() { l.Close(); p.cut() })
 	go p.run()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-stomp/stomp/v3/frame"
 
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/trafficconfig"
 )
@@ -80,11 +81,7 @@ func FuzzRead(f *testing.F) {
 // refuser is a broker that ends its first connection with an ERROR to the subscription.
 func refuser(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
+	listener := testport.Listen(t)
 	serve := func(conn net.Conn, refuses bool) {
 		defer conn.Close()
 		reader, writer := frame.NewReader(conn), frame.NewWriter(conn)

@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/testtool"
 	"vignette.dev/vignette/internal/traffic/wsn"
 	"vignette.dev/vignette/internal/traffic/wsn/wire"
@@ -605,10 +606,7 @@ func TestHalfOpenAndSlowClientsDoNotStopTheService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testport.Listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- b.Run(ctx, listener) }()
@@ -642,10 +640,7 @@ func TestALargeMessageTakesItsTimeWhileItMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.stall = 3 * time.Second
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := testport.Listen(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- b.Run(ctx, listener) }()
@@ -705,11 +700,7 @@ func TestConfigurationsAreChecked(t *testing.T) {
 }
 
 func TestAPortInUseIsToldInPlainWords(t *testing.T) {
-	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer taken.Close()
+	taken := testport.Listen(t)
 	file := filepath.Join(t.TempDir(), "config.json")
 	if err := os.WriteFile(file, fmt.Appendf(nil, `{"instance": "nor/broker", "listen": %q}`, taken.Addr()), 0o600); err != nil {
 		t.Fatal(err)

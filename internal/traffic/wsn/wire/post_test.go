@@ -9,16 +9,13 @@ import (
 	"time"
 
 	"vignette.dev/vignette/internal/soap"
+	"vignette.dev/vignette/internal/testport"
 )
 
 // slowPeer reads a request and writes its response in pieces, and lets each wait for pause.
 func slowPeer(t *testing.T, requestBytes, pieces int, pause time.Duration) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { listener.Close() })
+	listener := testport.Listen(t)
 	go func() {
 		conn, err := listener.Accept()
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/transport"
 )
 
@@ -62,11 +63,7 @@ func refused(id, condition string) answer {
 
 func TestAServerWithOtherLoginsIsToldInWords(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	l := testport.Listen(t)
 	go func() {
 		for {
 			conn, err := l.Accept()

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"vignette.dev/vignette/internal/testport"
 	"vignette.dev/vignette/internal/traffic/protocol"
 	"vignette.dev/vignette/internal/traffic/transport"
 	"vignette.dev/vignette/internal/traffic/xmpp"
@@ -337,11 +337,7 @@ func TestTheNextServerIsTakenWhereOneIsDown(t *testing.T) {
 
 func TestAClientEndsAtOnceThoughTheServerSaysNothing(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
+	listener := testport.Listen(t)
 	p := openPeer(t, setup("silent", listener.Addr().String()), times{discovery: discoverEvery, timeout: time.Minute})
 	conn, err := listener.Accept()
 	if err != nil {

@@ -305,11 +305,7 @@ type relay struct {
 
 func startRelay(t *testing.T, to string) *relay {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { l.Close() })
+	l := testport.Listen(t)
 	r := &relay{Listener: l}
 	pass := func(from, to net.Conn) {
 		buffer := make([]byte, 4096)
