@@ -178,7 +178,7 @@ func TestAnExperimentWaitsForQuotaAndSaysHowMuchItNeeds(t *testing.T) {
 	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
 
-func TestAQuotaThatIsTooSmallIsAWarning(t *testing.T) {
+func TestAQuotaThatIsTooSmallIsAWarningUntilItGrows(t *testing.T) {
 	w := newWorld(t)
 	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "team", Namespace: w.key.Namespace}}
 	quota.Status.Hard = corev1.ResourceList{corev1.ResourcePods: quantity("5")}
@@ -187,6 +187,9 @@ func TestAQuotaThatIsTooSmallIsAWarning(t *testing.T) {
 	if events := w.recorded(); !slices.ContainsFunc(events, func(s string) bool { return strings.HasPrefix(s, "Warning QuotaTooSmall ") }) {
 		t.Errorf("events %q; want a warning, as it never starts", events)
 	}
+	quota.Status.Hard[corev1.ResourcePods] = quantity("10")
+	w.must(w.api.Update(t.Context(), quota))
+	w.untilPhase(v1alpha1.PhaseSucceeded)
 }
 
 func TestAFailureInProvisioningIsFoundQuicklyAndExplained(t *testing.T) {

@@ -11,7 +11,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -140,31 +139,6 @@ func TestAppThatKeepsExitingFailsTheRunWithItsLastWords(t *testing.T) {
 	if !found {
 		t.Errorf("the failed run's archive has no stderr of the app that failed it")
 	}
-}
-
-func TestQuotaTooSmallIsSaidAndHealsWhenItGrows(t *testing.T) {
-	t.Parallel()
-	namespace := newNamespace(t)
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "team"}, Spec: corev1.ResourceQuotaSpec{
-		Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("1")},
-	}}
-	mustCreate(t, quota)
-	e := pair(namespace, "waits").Obj()
-	mustCreate(t, e)
-	eventually(t, time.Minute, "the quota to be named", func() error {
-		now := get(t, e)
-		c := meta.FindStatusCondition(now.Status.Conditions, v1alpha1.ConditionAdmitted)
-		if now.Status.Phase != v1alpha1.PhaseQueued || c == nil || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "team") {
-			return errorf("phase %q, Admitted %+v", now.Status.Phase, c)
-		}
-		return nil
-	})
-	small := quota.DeepCopy()
-	quota.Spec.Hard[corev1.ResourcePods] = resource.MustParse("10")
-	if err := kube.Patch(t.Context(), quota, client.MergeFrom(small)); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, e, finishTimeout, v1alpha1.PhaseRunning, v1alpha1.PhaseSucceeded)
 }
 
 func TestKilledSubscriberAndBrokerShowAsNamedGaps(t *testing.T) {

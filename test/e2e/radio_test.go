@@ -221,8 +221,9 @@ func chain(platforms int) string {
 }
 
 // overChain is a broker at one end of a chain of four over TDMA, and a publisher at the other, which starts once there are routes.
-func overChain(namespace string, start time.Duration, routing *v1alpha1.Routing) *v1alpha1.Experiment {
-	stop := start + 30*time.Second
+func overChain(namespace string) *v1alpha1.Experiment {
+	const start, stop = 12 * time.Second, 42 * time.Second
+	routing := &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: new(v1alpha1.Duration("1s")), TC: new(v1alpha1.Duration("1s"))}
 	b := makeExperiment(namespace, "chain").Duration(seconds(stop+5*time.Second)).Replay("chain").
 		Network("radio", "198.18.9.0/24", "").
 		Model(func(n *v1alpha1.Network) {
@@ -238,27 +239,12 @@ func overChain(namespace string, start time.Duration, routing *v1alpha1.Routing)
 	return e
 }
 
-func TestMessagesCrossThreeHopsOverTDMAByStaticRoutes(t *testing.T) {
-	t.Parallel()
-	crossThreeHops(t, 5*time.Second, &v1alpha1.Routing{Protocol: v1alpha1.RoutingStatic, Routes: []v1alpha1.StaticRoute{
-		{Nodes: []string{"hq"}, To: "relay2", Via: "relay1"}, {Nodes: []string{"hq"}, To: "veh", Via: "relay1"},
-		{Nodes: []string{"relay1"}, To: "veh", Via: "relay2"}, {Nodes: []string{"relay2"}, To: "hq", Via: "relay1"},
-		{Nodes: []string{"veh"}, To: "hq", Via: "relay2"}, {Nodes: []string{"veh"}, To: "relay1", Via: "relay2"},
-	}})
-}
-
+// TestMessagesCrossThreeHopsOverTDMAByOLSRv2 reaches the broker from the far end of a chain by relays alone.
 func TestMessagesCrossThreeHopsOverTDMAByOLSRv2(t *testing.T) {
 	t.Parallel()
-	second := v1alpha1.Duration("1s")
-	crossThreeHops(t, 12*time.Second, &v1alpha1.Routing{Protocol: v1alpha1.RoutingOLSRv2, Hello: &second, TC: &second})
-}
-
-// crossThreeHops reaches the broker from the far end of a chain by relays alone.
-func crossThreeHops(t *testing.T, start time.Duration, routing *v1alpha1.Routing) {
-	t.Helper()
 	namespace := newNamespace(t)
 	replay(t, namespace, "chain", chain(4))
-	e := overChain(namespace, start, routing)
+	e := overChain(namespace)
 	mustCreate(t, e)
 	done := waitFor(t, e, finishTimeout, v1alpha1.PhaseSucceeded)
 	results := resultsOf(t, done.UID)
