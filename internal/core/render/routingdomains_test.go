@@ -79,13 +79,7 @@ func TestNetworksOfADomainThatDoNotFitHaveWarnings(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			expanded, spec := hybrid(t, c.change)
-			said := ""
-			for _, warning := range SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: expanded}, nil, nil) {
-				said += warning.Error() + "\n"
-			}
-			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
-				t.Errorf("it says %q; want %q", said, c.want)
-			}
+			wantSaid(t, name, SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: expanded}, nil, nil), c.want)
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"strings"
 	"testing"
 
 	"k8s.io/utils/ptr"
@@ -52,13 +51,7 @@ func TestTopologiesOfADomainMustAgree(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			expanded, spec := hybrid(t, c.change)
-			said := ""
-			for _, err := range CheckRadioModels(spec, expanded, nil, nil) {
-				said += err.Error() + "\n"
-			}
-			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
-				t.Errorf("it says %q; want %q", said, c.want)
-			}
+			wantSaid(t, name, CheckRadioModels(spec, expanded, nil, nil), c.want)
 		})
 	}
 }

@@ -53,13 +53,7 @@ func TestProbablyUnintendedSettingsHaveWarnings(t *testing.T) {
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}
-			said := ""
-			for _, warning := range SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: expanded}, nil, c.scenario) {
-				said += warning.Error() + "\n"
-			}
-			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
-				t.Errorf("it says %q; want %q", said, c.want)
-			}
+			wantSaid(t, name, SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: *spec}, Topology: expanded}, nil, c.scenario), c.want)
 		})
 	}
 }
@@ -112,13 +106,7 @@ func TestWhatAScriptHasAfterTheStopHasAWarning(t *testing.T) {
 			in := inputOf(t, "[{name: broker, mosquitto: {}}, {name: own, "+c.app+"}]", "[{name: a, networks: [lan], apps: [broker, own]}, {name: b, networks: [lan], apps: [own]}]")
 			in.Experiment.Spec.Duration = "15m"
 			in.Experiment.Spec.Timeline = []v1alpha1.TimelineEntry{{At: v1alpha1.Duration(c.start), Start: []string{"own"}}, {At: "15m", Stop: []string{"own"}}}
-			said := ""
-			for _, warning := range SpecWarnings(in, nil, nil) {
-				said += warning.Error() + "\n"
-			}
-			if (said == "") != (c.want == "") || !strings.Contains(said, c.want) {
-				t.Errorf("it says %q; want %q", said, c.want)
-			}
+			wantSaid(t, name, SpecWarnings(in, nil, nil), c.want)
 		})
 	}
 }
