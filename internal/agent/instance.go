@@ -221,8 +221,7 @@ func exitCode(command *exec.Cmd, err error) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return 128 + int(status.Signal())
 	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) && !errors.Is(err, exec.ErrWaitDelay) && state.Success() {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok && !errors.Is(err, exec.ErrWaitDelay) && state.Success() {
 		return 1 // its output could not be read to the end
 	}
 	return state.ExitCode()

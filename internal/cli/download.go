@@ -355,8 +355,7 @@ func pause(ctx context.Context, d time.Duration) error {
 }
 
 func asServerError(err error) *runclient.Error {
-	var e *runclient.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*runclient.Error](err); ok {
 		return e
 	}
 	return nil

@@ -170,8 +170,7 @@ func (c *cluster) readMachine(ctx context.Context, m *machine) error {
 
 // causeOf the failure of a stream.
 func causeOf(err error) error {
-	var refused *httpstream.UpgradeFailureError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*httpstream.UpgradeFailureError](err); ok {
 		return refused.Cause
 	}
 	return err

@@ -35,8 +35,7 @@ func (c *Console) capacity(w http.ResponseWriter, r *http.Request, user *User) e
 
 // explainRead has words also for what the archive's own server answers.
 func (c *Console) explainRead(user *User, err error) error {
-	var answer *runclient.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*runclient.Error](err); ok {
 		return Errorf(answer.Status, "the archive answers %d %s", answer.Status, http.StatusText(answer.Status))
 	}
 	return c.explain(user, err)

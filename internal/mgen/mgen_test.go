@@ -142,8 +142,7 @@ func TestWhatIsWrongIsSaidWithItsLineAndWhatWouldBeRight(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse(c.text)
-			var wrong *Error
-			if !errors.As(err, &wrong) || wrong.Line != c.line || !strings.Contains(wrong.Reason, c.want) {
+			if wrong, ok := errors.AsType[*Error](err); !ok || wrong.Line != c.line || !strings.Contains(wrong.Reason, c.want) {
 				t.Errorf("got %v; want line %d: …%s…", err, c.line, c.want)
 			}
 		})

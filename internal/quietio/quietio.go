@@ -134,8 +134,7 @@ func (d *Datagrams) Receive() (datagram, extra []byte, err error) {
 	d.header.SetControllen(len(d.extra))
 	d.header.Namelen = unix.SizeofSockaddrInet4
 	n, err := d.receive.do(unsafe.Pointer(&d.header), 0)
-	var number syscall.Errno
-	if errors.As(err, &number) {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return nil, nil, os.NewSyscallError("recvmsg", number)
 	}
 	if err != nil {

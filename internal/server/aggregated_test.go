@@ -172,8 +172,7 @@ func TestARefusalBehindTheAPIServerSaysWhyToBothKindsOfClients(t *testing.T) {
 				t.Errorf("kubectl reads %v, reason %q; want %q, %q", err, apierrors.ReasonForError(err), c.words, c.reason)
 			}
 			err = client.New(server.URL+c.archive, browser, client.NoToken).Delete(t.Context(), c.uid)
-			var answer *client.Error
-			if !errors.As(err, &answer) || answer.Message != c.words || answer.Status != c.status {
+			if answer, ok := errors.AsType[*client.Error](err); !ok || answer.Message != c.words || answer.Status != c.status {
 				t.Errorf("the commands read %v; want %d %q", err, c.status, c.words)
 			}
 		})

@@ -183,8 +183,7 @@ func TestComparisonsThatCannotBeMadeSayWhy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := analysedRuns(t, c.beside)
 			_, err := comparison(t.Context(), l.as(c.token), c.form, "", c.runs...)
-			var answer *client.Error
-			if !errors.As(err, &answer) || answer.Status != c.status || !strings.Contains(answer.Message, c.says) {
+			if answer, ok := errors.AsType[*client.Error](err); !ok || answer.Status != c.status || !strings.Contains(answer.Message, c.says) {
 				t.Errorf("%v; want %d and %q", err, c.status, c.says)
 			}
 		})
@@ -252,8 +251,7 @@ func TestAComparisonThatTakesTooLongIsGivenUp(t *testing.T) {
 	beside := serveAnalysis(t, func(http.ResponseWriter, *http.Request) { <-release })
 	l := analysedRuns(t, beside, func(c *Config) { c.ComparisonTime = 50 * time.Millisecond })
 	_, err := comparison(t.Context(), l.as("admin"), "json", "", "run-1", "run-2")
-	var answer *client.Error
-	if !errors.As(err, &answer) || answer.Status != http.StatusGatewayTimeout {
+	if answer, ok := errors.AsType[*client.Error](err); !ok || answer.Status != http.StatusGatewayTimeout {
 		t.Errorf("%v; want 504", err)
 	}
 }

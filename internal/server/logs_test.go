@@ -37,8 +37,7 @@ func TestEachPartOfARequestIsAnsweredSeparately(t *testing.T) {
 			t.Errorf("%s: size %d; want %d", parts[i].File, appended[i].Size, size)
 		}
 	}
-	var answer *client.Error
-	if !errors.As(appended[2].Err, &answer) || answer.Size == nil || *answer.Size != 3 {
+	if answer, ok := errors.AsType[*client.Error](appended[2].Err); !ok || answer.Size == nil || *answer.Size != 3 {
 		t.Errorf("wrong offset: %v; want the size 3", appended[2].Err)
 	}
 	for _, file := range []string{"first", "last"} {

@@ -22,8 +22,7 @@ func digestOf(content []byte) string { return fmt.Sprintf("sha256:%x", sha256.Su
 
 // statusOf an error of the client.
 func statusOf(err error) int {
-	var answer *client.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*client.Error](err); ok {
 		return answer.Status
 	}
 	return 0

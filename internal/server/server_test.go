@@ -198,8 +198,7 @@ func armed(id string, node, app string, at time.Duration) func(*runapi.Plan) {
 }
 
 func status(err error) int {
-	var answer *client.Error
-	if errors.As(err, &answer) {
+	if answer, ok := errors.AsType[*client.Error](err); ok {
 		return answer.Status
 	}
 	return 0
@@ -553,8 +552,7 @@ func TestAnAppendAtTheWrongOffsetLearnsTheSize(t *testing.T) {
 	l.plan()
 	l.log("nor", "bft", "stdout-1.log", "abc")
 	_, err := appendLog(context.Background(), l.as("nor"), "bft", "stdout-1.log", 7, "x")
-	var answer *client.Error
-	if !errors.As(err, &answer) || answer.Status != http.StatusConflict || answer.Size == nil || *answer.Size != 3 {
+	if answer, ok := errors.AsType[*client.Error](err); !ok || answer.Status != http.StatusConflict || answer.Size == nil || *answer.Size != 3 {
 		t.Fatalf("%v: want 409 with size 3", err)
 	}
 }

@@ -68,8 +68,7 @@ func vignette(t *testing.T, namespace, stdin string, args ...string) (out, errs 
 	go func() { done <- c.Wait() }()
 	select {
 	case err := <-done:
-		var failed *exec.ExitError
-		if err != nil && !errors.As(err, &failed) {
+		if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 			t.Fatalf("vignette %v: %v", args, err)
 		}
 	case <-time.After(commandTimeout):

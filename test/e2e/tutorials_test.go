@@ -91,8 +91,7 @@ func (r *reader) run(t *testing.T, step tutorial.Step) string {
 	c := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", step.Text)
 	c.Dir, c.Env, c.WaitDelay = r.dir, r.env, time.Second
 	out, err := c.CombinedOutput()
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		t.Fatalf("line %d: %v\n%s", step.Line, err, out)
 	}
 	if code := c.ProcessState.ExitCode(); code != step.ExitCode {

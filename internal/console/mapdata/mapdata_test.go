@@ -221,8 +221,7 @@ func TestAMapSaysWhatItLacksAndWhy(t *testing.T) {
 func TestARunThatIsNotThereIsAnAnswerWithItsStatus(t *testing.T) {
 	a := newResults(t, planned(t))
 	_, err := New().Map(t.Context(), a.source(), "nobody")
-	var known *Error
-	if !errors.As(err, &known) || known.Status != http.StatusNotFound || !strings.Contains(known.Message, `no run has uid "nobody"`) {
+	if known, ok := errors.AsType[*Error](err); !ok || known.Status != http.StatusNotFound || !strings.Contains(known.Message, `no run has uid "nobody"`) {
 		t.Errorf("%v; want 404 with the uid", err)
 	}
 }
@@ -329,8 +328,7 @@ func TestWhatIsKeptOfARunIsOnlyForThoseWhoMayReadIt(t *testing.T) {
 	_, mapErr := m.Map(t.Context(), stranger, a.plan.UID)
 	_, linksErr := m.Links(t.Context(), stranger, a.plan.UID, query)
 	for what, err := range map[string]error{"the map": mapErr, "the links": linksErr} {
-		var known *Error
-		if !errors.As(err, &known) || known.Status != http.StatusForbidden {
+		if known, ok := errors.AsType[*Error](err); !ok || known.Status != http.StatusForbidden {
 			t.Errorf("%s: %v; want 403", what, err)
 		}
 	}

@@ -82,8 +82,7 @@ func TestABadScenarioIsRefusedInTheWordsOfItsCompilation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := New().Preview(t.Context(), []byte(strings.Replace(movingPair, c.change[0], c.change[1], 1)), PreviewQuery{})
-			var known *Error
-			if !errors.As(err, &known) || known.Status != c.status || !strings.Contains(known.Message, c.want) {
+			if known, ok := errors.AsType[*Error](err); !ok || known.Status != c.status || !strings.Contains(known.Message, c.want) {
 				t.Errorf("%v; want %d with %q", err, c.status, c.want)
 			}
 		})

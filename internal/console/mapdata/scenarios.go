@@ -60,8 +60,7 @@ func (m *Maps) scenario(ctx context.Context, s Source, digest string) (*scenario
 
 // errorOf a scenario that cannot be read any further. An answer, and the end of the browser's patience, stay what they are.
 func errorOf(err error) error {
-	var known *Error
-	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if _, ok := errors.AsType[*Error](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
 	return errorf(http.StatusUnprocessableEntity, "%s", err)

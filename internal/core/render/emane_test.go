@@ -88,8 +88,7 @@ func TestAnEMANEPodWaitsForItsRadiosAndNamesAMissingOne(t *testing.T) {
 	command := exec.Command("bash", "-c", emaneScript, "emane", "65534")
 	command.Env = append(os.Environ(), "EMANE_PATIENCE_SECONDS=1")
 	said, err := command.CombinedOutput()
-	var ended *exec.ExitError
-	if !errors.As(err, &ended) || ended.ExitCode() != 2 || !strings.Contains(string(said), "no radio nem65534 after 1 s") {
+	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != 2 || !strings.Contains(string(said), "no radio nem65534 after 1 s") {
 		t.Errorf("%v: %s; want exit status 2, and the radio named", err, said)
 	}
 }

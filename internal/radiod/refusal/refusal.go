@@ -18,8 +18,7 @@ func Of(err error) error {
 
 // First returns the text of the first refusal in an error, or "".
 func First(err error) string {
-	var r refusal
-	if errors.As(err, &r) {
+	if r, ok := errors.AsType[refusal](err); ok {
 		return r.Error()
 	}
 	return ""

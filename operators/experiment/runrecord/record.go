@@ -65,8 +65,7 @@ func podsReplaced(before, now []runapi.PlannedNode) bool {
 
 // ArchiveFullMessage is the server's message if its archive is full, empty for another error.
 func ArchiveFullMessage(err error) string {
-	var answer *runs.Error
-	if errors.As(err, &answer) && answer.Status == http.StatusInsufficientStorage {
+	if answer, ok := errors.AsType[*runs.Error](err); ok && answer.Status == http.StatusInsufficientStorage {
 		return answer.Message
 	}
 	return ""

@@ -61,8 +61,7 @@ func (c *connections) run(ctx context.Context, use func(context.Context, *amqp.C
 
 // describe returns an error of a connection for people.
 func describe(err error) string {
-	var refusal *amqp.Error
-	if errors.As(err, &refusal) && refusal.Server {
+	if refusal, ok := errors.AsType[*amqp.Error](err); ok && refusal.Server {
 		return "the broker refuses: " + refusal.Reason
 	}
 	return link.Failure(err).Error()

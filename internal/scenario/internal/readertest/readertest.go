@@ -155,8 +155,7 @@ func Fuzz(f *testing.F, read Read) {
 		b := scenario.NewBuilder(scenario.Options{})
 		defer b.Close()
 		if _, err := read(file, b); err != nil {
-			var syntax *scenario.SyntaxError
-			if !errors.As(err, &syntax) || syntax.Line < 1 || syntax.Reason == "" {
+			if syntax, ok := errors.AsType[*scenario.SyntaxError](err); !ok || syntax.Line < 1 || syntax.Reason == "" {
 				t.Fatalf("error is %#v: want one with a line and a reason", err)
 			}
 			return

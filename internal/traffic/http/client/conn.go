@@ -103,8 +103,7 @@ func (c *conn) wrote() (time.Time, bool) {
 
 // note keeps an error that is the other side's doing, not that of a deadline or of closing here.
 func (c *conn) note(err error) {
-	var number syscall.Errno
-	if errors.Is(err, io.EOF) || errors.As(err, &number) {
+	if _, ok := errors.AsType[syscall.Errno](err); errors.Is(err, io.EOF) || ok {
 		c.lost = err
 	}
 }
