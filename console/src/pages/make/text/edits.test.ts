@@ -157,3 +157,13 @@ test("a text of several lines keeps its lines, and the document its layout", () 
   expect(content("one")).toBe(lines.replace("|\n          one\n\n          two\n", "|-\n          one\n"));
   for (const value of ["", "\n", "  one", "one\n\n", " \n one"]) expect(parseAllDocuments(content(value))[0]?.getIn(["spec", "files", 0, "content"])).toBe(value);
 });
+
+test("a new text of several lines has lines, and stays on one line within braces", () => {
+  const script = "0.0 LISTEN UDP 5000\n1.0 ON 1 UDP DST hq/5000 PERIODIC [1 200]\n";
+  const app = { name: "flows", mgen: { script } };
+  const lines = ["  - name: flows", "    mgen:", "      script: |", "        0.0 LISTEN UDP 5000", "        1.0 ON 1 UDP DST hq/5000 PERIODIC [1 200]"];
+  expect(changes(text, edited(text, [set(["spec", "apps", 2], app)]))).toEqual({ less: [], more: lines });
+  expect(changes(text, edited(text, [set(["spec", "apps", 1, "mgen"], app.mgen)])).more).toEqual(lines.slice(1));
+  const braces = edited(text, [set(["spec", "apps", 0, "mgen"], app.mgen)]);
+  expect(changes(text, braces).more).toEqual([`  - {name: hub, mosquitto: {}, mgen: {script: ${JSON.stringify(script)}}}                    # Norway's`]);
+});

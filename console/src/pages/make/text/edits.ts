@@ -157,10 +157,11 @@ class Patcher {
     const step = path[depth];
     if (step === undefined) return undefined;
     const wrapped = wrap(path.slice(depth + 1), value);
-    if (isMap(parent) && typeof step === "string") return this.addEntry(parent, `${flowText(step)}: ${flowText(wrapped)}`, pairsOf(parent).map(endOfPair));
+    const lines = isCollection(parent) && !parent.flow && hasLines(wrapped);
+    if (isMap(parent) && typeof step === "string") return this.addEntry(parent, lines ? blockText({ [step]: wrapped }) : `${flowText(step)}: ${flowText(wrapped)}`, pairsOf(parent).map(endOfPair));
     if (isSeq(parent) && typeof step === "number") {
       const ends = parent.items.map((item) => (item as Node).range?.[1] ?? -1);
-      return this.addEntry(parent, (parent.flow ? "" : "- ") + flowText(wrapped), ends);
+      return this.addEntry(parent, lines ? blockText([wrapped]) : (parent.flow ? "" : "- ") + flowText(wrapped), ends);
     }
     return undefined;
   }
@@ -174,7 +175,8 @@ class Patcher {
     }
     if (last === undefined || last < 0) return undefined;
     const end = this.lineEnd(this.contentEnd(last));
-    return this.splice(end, end, `\n${" ".repeat(this.column(parent.range[0]))}${entry}`);
+    const start = `\n${" ".repeat(this.column(parent.range[0]))}`;
+    return this.splice(end, end, start + entry.replaceAll(/\n(?!\n)/g, start));
   }
 
   private remove(path: Path): string | undefined {
@@ -239,8 +241,20 @@ function wrap(path: Path, value: unknown): unknown {
 
 /** flowText writes a value on one line. Words that YAML 1.1 reads as truth values or numbers get quotes, as Go reads that version. */
 export function flowText(value: unknown): string {
-  const list = stringify([value], { version: "1.1", collectionStyle: "flow", flowCollectionPadding: false, lineWidth: 0, singleQuote: false });
+  const list = stringify([value], { ...textOptions, collectionStyle: "flow", flowCollectionPadding: false, doubleQuotedMinMultiLineLength: Infinity });
   return list.trim().slice(1, -1);
+}
+
+const textOptions = { version: "1.1", lineWidth: 0, singleQuote: false } as const;
+
+/** blockText writes a value on lines, as texts of several lines are best read. */
+function blockText(value: unknown): string {
+  return stringify(value, textOptions).trimEnd();
+}
+
+function hasLines(value: unknown): boolean {
+  if (typeof value === "string") return value.trimEnd().includes("\n");
+  return typeof value === "object" && value !== null && Object.values(value).some(hasLines);
 }
 
 /** A change of a text: it replaces the part between from and to. */
