@@ -22,10 +22,23 @@ test("a host without radiod is bad, as no radio can be emulated there", () => {
   expect(hostRows([ready], [{ ...radiod, spec: { nodeName: "b" } }], [], [], [])[0]).toMatchObject({ radiod: "no radiod", radiodIsBad: true, nodes: 0 });
 });
 
+const free: KubernetesNode = { ...ready, metadata: { name: "a", labels: { "vignette.dev/experiments": "false" } } };
+
+test("a host that is kept free needs no radiod, unless nodes still run there, and none that fails", () => {
+  expect(hostRows([free], [], [], [], [])[0]).toMatchObject({ radiod: "no radiod", radiodIsBad: false });
+  expect(hostRows([free], [], [node], [], [])[0]).toMatchObject({ radiod: "no radiod", radiodIsBad: true });
+  expect(hostRows([free], [{ ...radiod, status: { phase: "Pending" } }], [], [], [])[0]).toMatchObject({ radiod: "not ready (Pending), 0.1.0, 0 restarts", radiodIsBad: true });
+});
+
+test.each([
+  [free, "kept free of experiments"],
+  [{ ...ready, metadata: { name: "a", labels: { "kubernetes.io/os": "windows" } } }, "runs Windows"],
+])("a host that is for something else says so, and is not bad (%#)", (host, state) => {
+  expect(hostRows([host], [], [], [], [])[0]).toMatchObject({ state, isBad: false });
+});
+
 test.each([
   [{ ...ready, spec: { unschedulable: true } }, "cordoned"],
-  [{ ...ready, metadata: { ...ready.metadata, labels: { "vignette.dev/experiments": "false" } } }, "kept free of experiments"],
-  [{ ...ready, metadata: { ...ready.metadata, labels: { "kubernetes.io/os": "windows" } } }, "runs Windows"],
   [{ ...ready, status: { conditions: [{ type: "Ready", status: "Unknown", message: "kubelet stopped posting" }] } }, "not ready: kubelet stopped posting"],
   [{ metadata: { name: "a" } }, "not ready: it has not reported"],
 ])("a host that takes no pods says why (%#)", (host, state) => {

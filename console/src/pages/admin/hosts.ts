@@ -43,14 +43,14 @@ export interface HostRow {
 export function hostRows(hosts: readonly KubernetesNode[], platform: readonly Pod[], nodes: readonly Pod[] | undefined, capacity: readonly Host[], runs: readonly Lateness[]): HostRow[] {
   return hosts.map((host) => {
     const name = host.metadata.name;
-    const radiod = radiodOf(platform.filter((pod) => pod.spec?.nodeName === name));
     const here = capacity.find((each) => each.name === name);
     const state = stateOf(host, here);
     const running = nodes?.filter((pod) => pod.spec?.nodeName === name && pod.status?.phase === "Running").length;
+    const radiod = radiodOf(platform.filter((pod) => pod.spec?.nodeName === name), state === takesPods || (running ?? 0) > 0);
     return {
       name,
       state,
-      isBad: state !== "takes pods",
+      isBad: ![takesPods, keptFree, runsWindows].includes(state),
       capacity: here,
       versions: [host.status?.nodeInfo?.kubeletVersion, host.status?.nodeInfo?.kernelVersion].filter(Boolean).join(", Linux "),
       radiod: radiod.text,
@@ -61,18 +61,23 @@ export function hostRows(hosts: readonly KubernetesNode[], platform: readonly Po
   });
 }
 
+const takesPods = "takes pods";
+const keptFree = "kept free of experiments";
+const runsWindows = "runs Windows";
+
 function stateOf(host: KubernetesNode, capacity: Host | undefined): string {
   const ready = host.status?.conditions?.find((condition) => condition.type === "Ready");
   if (ready?.status !== "True") return `not ready: ${ready?.message ?? "it has not reported"}`;
   if (host.spec?.unschedulable) return "cordoned";
-  if (host.metadata.labels?.["vignette.dev/experiments"] === "false") return "kept free of experiments";
-  if (host.metadata.labels?.["kubernetes.io/os"] === "windows") return "runs Windows";
-  return capacity?.usable === false ? "tainted" : "takes pods";
+  if (host.metadata.labels?.["vignette.dev/experiments"] === "false") return keptFree;
+  if (host.metadata.labels?.["kubernetes.io/os"] === "windows") return runsWindows;
+  return capacity?.usable === false ? "tainted" : takesPods;
 }
 
-function radiodOf(pods: readonly Pod[]): { text: string; isBad: boolean } {
+/** radiodOf a host, which needs one where nodes run or may run. */
+function radiodOf(pods: readonly Pod[], isNeeded: boolean): { text: string; isBad: boolean } {
   const radiod = pods.find((pod) => pod.metadata.labels?.["app.kubernetes.io/name"] === "vignette-radiod");
-  if (!radiod) return { text: "no radiod", isBad: true };
+  if (!radiod) return { text: "no radiod", isBad: isNeeded };
   const containers = radiod.status?.containerStatuses ?? [];
   const ready = containers.length > 0 && containers.every((container) => container.ready);
   const restarts = containers.reduce((sum, container) => sum + container.restartCount, 0);
