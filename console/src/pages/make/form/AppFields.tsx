@@ -2,16 +2,20 @@ import { Group, Paper, SimpleGrid, Stack, Text } from "@mantine/core";
 import { namesOf } from "../text/complete";
 import { at, fieldsOf, listOf, wordOf, type Path } from "../text/values";
 import { brokers } from "../../../components/brokers";
-import { brokerOf, kindOf } from "./actions";
+import { brokerOf, kindOf, newFlows, newPattern } from "./actions";
 import { useForm } from "./context";
 import { ChoiceField, Errors, NameField, TextField, WordsField } from "./fields";
 import { GatewayFields } from "./GatewayFields";
+import { MediatorFields } from "./MediatorFields";
 import { MessagingFields } from "./MessagingFields";
 import { OwnFields } from "./OwnFields";
 import { ProxyFields } from "./ProxyFields";
 import { RemoveButton } from "./RemoveButton";
+import { MGENFields, ScriptFields } from "./ScriptFields";
 
 const payloads = ["geojson", "geojson-ids", "nffi", "nffi-long", "gps", "image:10000", "bytes:200"];
+
+const sendings = { period: "each period", pattern: "a pattern" } as const;
 
 /** AppFields are those of an app: by its kind. */
 export function AppFields({ place }: { place: number }) {
@@ -53,8 +57,12 @@ export function AppFields({ place }: { place: number }) {
           {broker === "zeromqBroker" && <ChoiceField label="Transport" path={[...path, broker, "transport"]} />}
         </SimpleGrid>
         {(app.publisher !== undefined || app.subscriber !== undefined) && <ClientFields place={place} />}
+        {fieldsOf(app.publisher).pattern !== undefined && <MGENFields path={[...path, "publisher", "pattern"]} here="mgen" beginning={newPattern} />}
         <Errors of={[path, [...path, "publisher"], [...path, "subscriber"]]} />
         {app.messaging !== undefined && <MessagingFields app={place} />}
+        {app.script !== undefined && <ScriptFields app={place} />}
+        {app.mgen !== undefined && <MGENFields path={[...path, "mgen"]} here="script" beginning={newFlows(editing.firstNode(place))} />}
+        {app.mediator !== undefined && <MediatorFields app={place} />}
         {app.proxy !== undefined && <ProxyFields app={place} />}
         {app.mqttsnGateway !== undefined && <GatewayFields app={place} />}
         {(app.image !== undefined || app.command !== undefined) && <OwnFields app={place} />}
@@ -68,6 +76,8 @@ function ClientFields({ place }: { place: number }) {
   const path: Path = ["apps", place];
   const app = fieldsOf(at(editing.spec, path));
   const part = app.publisher !== undefined ? "publisher" : "subscriber";
+  const publisher = fieldsOf(app.publisher);
+  const by = publisher.pattern === undefined ? "period" : "pattern";
   const others = listOf(editing.spec.apps).map(fieldsOf).filter((each) => brokerOf(each) ?? each.mqttsnGateway);
   return (
     <SimpleGrid cols={{ base: 2, md: 4 }} spacing="xs">
@@ -83,8 +93,9 @@ function ClientFields({ place }: { place: number }) {
       {app.publisher !== undefined && (
         <>
           <ChoiceField label="QoS" path={[...path, "publisher", "qos"]} options={["0", "1", "2", "-1"]} number />
-          <TextField label="Period" path={[...path, "publisher", "period"]} />
-          <TextField label="Payload" path={[...path, "publisher", "payload"]} suggestions={payloads} />
+          <ChoiceField label="Messages" path={[...path, "publisher"]} options={Object.values(sendings)} optional={false} shown={sendings[by]} onChoose={(word) => { edit(editing.usePattern(place, word === sendings.pattern)); }} />
+          {(by === "period" || publisher.period !== undefined) && <TextField label="Period" path={[...path, "publisher", "period"]} />}
+          {(by === "period" || publisher.payload !== undefined) && <TextField label="Payload" path={[...path, "publisher", "payload"]} suggestions={payloads} />}
           <TextField label="Topic" path={[...path, "publisher", "topic"]} />
           <TextField label="Lead" path={[...path, "publisher", "lead"]} />
         </>

@@ -67,7 +67,7 @@ export function Form() {
 
 function AddApp() {
   const { editing, edit } = useForm();
-  const kinds = [["both", "Publisher and subscriber"], ["publisher", "Publisher"], ["subscriber", "Subscriber"], ["messaging", "Messaging service"], ["proxy", "Pair of proxies"], ["mqttsnGateway", "Gateway of MQTT-SN"], ...brokers.map((kind) => [kind, `Broker ${kind}`]), ["own", "Own image"]];
+  const kinds = [["both", "Publisher and subscriber"], ["publisher", "Publisher"], ["subscriber", "Subscriber"], ["messaging", "Messaging service"], ["script", "Script of messages"], ["mgen", "Flows of MGEN"], ["proxy", "Pair of proxies"], ["mqttsnGateway", "Gateway of MQTT-SN"], ["mediator", "Mediator"], ...brokers.map((kind) => [kind, `Broker ${kind}`]), ["own", "Own image"]];
   return (
     <Menu>
       <Menu.Target>

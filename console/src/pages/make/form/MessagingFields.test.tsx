@@ -70,3 +70,20 @@ test("the last setting of CoAP takes its object along", async () => {
   await userEvent.selectOptions(screen.getByLabelText("Confirmable"), "yes (default)");
   expect(written(model)).toBe("{transport: coap}");
 });
+
+test("requests go to a server of the user's own, at a path, and its nodes are offered as addressees", async () => {
+  const model = new TextModel("kind: Experiment\nspec:\n  apps: [{name: chat, messaging: {transport: http, reply: geojson, push: {to: all, period: 5s}}}, {name: tracks, image: i, command: [/s]}, {name: near, proxy: {peer: far}}]\n  nodes: [{name: hq, apps: [tracks]}, {name: a, apps: [chat]}]\n");
+  openForm(model, <AppFields place={0} />, schemas);
+  const user = userEvent.setup();
+  const written = () => /messaging: (.*)\}, \{name: tracks/.exec(model.getSnapshot().text)?.[1];
+  expect(within(screen.getByLabelText("Server")).getAllByRole("option").map((option) => option.textContent)).toEqual(["none: they call each other", "tracks"]);
+  expect(screen.queryByLabelText("Path")).toBeNull();
+  await user.selectOptions(screen.getByLabelText("Server"), "tracks");
+  fill(screen.getByLabelText("Path"), "/api?all");
+  expect(written()).toBe("{transport: http, push: {to: all, period: 5s}, server: tracks, path: /api?all}");
+  expect(screen.queryByLabelText("Reply")).toBeNull();
+  await user.click(screen.getByRole("combobox", { name: "To" }));
+  expect(within(screen.getByRole("listbox", { name: "To" })).getAllByRole("option").map((option) => option.textContent)).toEqual(["all", "hq"]);
+  await user.selectOptions(screen.getByLabelText("Server"), "none: they call each other");
+  expect(written()).toBe("{transport: http, push: {to: all, period: 5s}}");
+});

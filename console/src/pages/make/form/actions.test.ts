@@ -26,6 +26,11 @@ test("a broker is replaced by one of another kind", () => {
   expect(line(after(empty, (e) => e.useBroker(0, "vernemq")), "name: broker")).toMatch(/^- \{name: broker, vernemq: \{\}\}/);
 });
 
+test("a mediator's leg gets a protocol that its broker's other kind speaks", () => {
+  const text = "kind: Experiment\nspec:\n  apps: [{name: hub, mosquitto: {}}, {name: b, mosquitto: {}}, {name: m, mediator: {legs: [{protocol: mqtt, to: hub}, {protocol: mqtt, to: b}]}}]\n";
+  expect(after(text, (e) => e.useBroker(0, "prosody"))).toContain("legs: [{protocol: xmpp, to: hub}, {protocol: mqtt, to: b}]");
+});
+
 test("a broker's clients get a protocol that its other kind speaks, and those of another broker keep theirs", () => {
   const clients = (kind: string, next: string, protocol: string) => {
     const text = `kind: Experiment\nspec:\n  apps: [{name: hub, ${kind}: {}}, {name: b, mosquitto: {}}, {name: c, publisher: {protocol: ${protocol}, to: hq/hub}, subscriber: {protocol: ${protocol}, to: hub}}, {name: d, subscriber: {protocol: ${protocol}, to: b}}]\n`;

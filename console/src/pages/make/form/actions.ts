@@ -3,9 +3,9 @@ import { modelOf } from "../../../components/models";
 import type { Edit } from "../text/edits";
 import type { Written } from "../text/read";
 import { specOf, specPath } from "../text/read";
-import { at, fieldsOf, listOf, wordOf, wordsOf, type Fields, type Path } from "../text/values";
+import { at, fieldsOf, listOf, withValue, wordOf, wordsOf, type Fields, type Path } from "../text/values";
 import { namesOf } from "../text/complete";
-import { nodeNames, nodesOf } from "./nodes";
+import { firstOf, nodesOf } from "./nodes";
 import { memberships, renamed, type Named } from "./references";
 import { beginningOf, foreign, sourceOf, type Source } from "./requests";
 
@@ -13,7 +13,7 @@ export function brokerOf(app: Fields): string | undefined {
   return brokers.find((kind) => app[kind] !== undefined);
 }
 
-const words: Readonly<Record<string, string>> = { messaging: "messaging service", mqttsnGateway: "gateway", own: "app" };
+const words: Readonly<Record<string, string>> = { messaging: "messaging service", mqttsnGateway: "gateway", mgen: "flows of MGEN", script: "script of messages", own: "app" };
 
 /** kindOf an app in a word or two. */
 export function kindOf(app: Fields): string {
@@ -23,6 +23,14 @@ export function kindOf(app: Fields): string {
   if (app.proxy) return fieldsOf(app.proxy).peer === undefined ? "far proxy" : "near proxy";
   for (const each of ["publisher", "subscriber", "messaging", "mediator", "mgen", "script", "mqttsnGateway"]) if (app[each]) return words[each] ?? each;
   return app.image || app.command ? "own image" : "app";
+}
+
+/** newPattern of a publisher: a message of 200 bytes every 10 s on average. */
+export const newPattern = "0.0 ON 1 POISSON [0.1 200]\n";
+
+/** newFlows are a flow to a node, and what receives it there. */
+export function newFlows(node: string): string {
+  return `0.0 LISTEN UDP 5000\n${node === "" ? "" : `1.0 ON 1 UDP DST ${node}/5000 PERIODIC [1 200]\n`}`;
 }
 
 /** needed are the lists that an experiment has to have. */
@@ -81,15 +89,17 @@ export class Editing {
     const [protocol = "mqtt", ...more] = protocolsOf[kind] ?? [];
     if (!before || before === kind) return [];
     const lost = (protocolsOf[before] ?? []).filter((each) => ![protocol, ...more].includes(each));
-    return [...this.turn(place, before, kind, {}), ...this.clientsOf(wordOf(now.name), lost).flatMap((client) => this.useProtocol(client, protocol))];
+    return [...this.turn(place, before, kind, {}), ...this.protocolsTo(wordOf(now.name), lost).map((path) => this.set(path, protocol))];
   }
 
-  /** clientsOf a broker that speak one of some protocols. One that names no broker uses the only one. */
-  private clientsOf(broker: string, protocols: readonly string[]): number[] {
+  /** protocolsTo a broker are the fields of its clients and mediators' legs that have one of some protocols. One that names no broker uses the only one. */
+  private protocolsTo(broker: string, protocols: readonly string[]): Path[] {
     const apps = listOf(this.spec.apps).map(fieldsOf);
     const isOnly = apps.filter(brokerOf).length === 1;
     const isClient = ({ to, protocol }: Fields) => protocols.includes(wordOf(protocol)) && (to === undefined ? isOnly : wordOf(to).split("/").at(-1) === broker);
-    return [...apps.keys()].filter((i) => [apps[i]?.publisher, apps[i]?.subscriber].some((part) => isClient(fieldsOf(part))));
+    const legs = (app: Fields): Path[] => listOf(fieldsOf(app.mediator).legs).map((_, leg) => ["mediator", "legs", leg]);
+    const clients = apps.flatMap((app, i): Path[] => [["publisher"], ["subscriber"], ...legs(app)].map((part) => ["apps", i, ...part]));
+    return clients.filter((client) => isClient(fieldsOf(at(this.spec, client)))).map((client) => [...client, "protocol"]);
   }
 
   /** useProtocol of an app that publishes, subscribes or both, as one client speaks one protocol. */
@@ -98,11 +108,38 @@ export class Editing {
     return ["publisher", "subscriber"].filter((part) => now[part] !== undefined).map((part) => this.set(["apps", app, part, "protocol"], protocol));
   }
 
-  /** useTransport of a messaging service. Settings that the new one does not have go. */
+  /** useTransport of a messaging service, or useServer: settings that it does not have then go. */
   useTransport(app: number, transport: string): Edit[] {
-    const place: Path = ["apps", app, "messaging"];
-    const gone = foreign(fieldsOf(at(this.spec, place)), transport);
-    return [this.set([...place, "transport"], transport), ...gone.map((setting) => this.set([...place, setting], undefined))];
+    return this.useSetting(["apps", app, "messaging"], "transport", transport);
+  }
+
+  /** useServer of a messaging service, whose nodes get its requests; none if the name is empty. */
+  useServer(app: number, name: string): Edit[] {
+    return this.useSetting(["apps", app, "messaging"], "server", name === "" ? undefined : name);
+  }
+
+  private useSetting(place: Path, name: string, value: string | undefined): Edit[] {
+    const gone = foreign(fieldsOf(withValue(at(this.spec, place), [name], value)));
+    return [this.set([...place, name], value), ...gone.map((setting) => this.set([...place, setting], undefined))];
+  }
+
+  /** useScriptProtocol of a script of messages: one has a broker and QoS, the other a network. */
+  useScriptProtocol(app: number, protocol: string): Edit[] {
+    const place: Path = ["apps", app, "script"];
+    const now = fieldsOf(at(this.spec, place));
+    const gone = (protocol === "mqtt-udp" ? ["to", "qos"] : ["network"]).filter((setting) => now[setting] !== undefined);
+    const to = protocol === "mqtt" && now.to === undefined ? [this.set([...place, "to"], this.mqttBroker())] : [];
+    return [this.set([...place, "protocol"], protocol), ...gone.map((setting) => this.set([...place, setting], undefined)), ...to];
+  }
+
+  /** usePattern makes a publisher's messages follow a script of MGEN, or one each period again. */
+  usePattern(app: number, isPattern: boolean): Edit[] {
+    const place: Path = ["apps", app, "publisher"];
+    const { pattern, payload, phase } = fieldsOf(at(this.spec, place));
+    if (isPattern === (pattern !== undefined)) return [];
+    if (!isPattern) return this.turn(place, "pattern", "period", "10s");
+    const gone = [...(payload === undefined ? [] : ["payload"]), ...(phase === "spread" || phase === "aligned" ? ["phase"] : [])];
+    return [...this.turn(place, "period", "pattern", { mgen: newPattern }), ...gone.map((setting) => this.set([...place, setting], undefined))];
   }
 
   /** useSource gives a messaging service other requests, or none. */
@@ -111,9 +148,13 @@ export class Editing {
     const before = sourceOf(fieldsOf(at(this.spec, place)));
     if (before === source) return [];
     if (source === undefined) return before === undefined ? [] : [this.set([...place, before], undefined)];
-    const [node = ""] = nodeNames(nodesOf(this.spec, wordOf(at(this.spec, ["apps", app, "name"]))).slice(0, 1));
-    const beginning = beginningOf(source, node);
+    const beginning = beginningOf(source, this.firstNode(app));
     return before === undefined ? [this.set([...place, source], beginning)] : this.turn(place, before, source, beginning);
+  }
+
+  /** firstNode that runs an app. */
+  firstNode(app: number): string {
+    return firstOf(nodesOf(this.spec, wordOf(at(this.spec, ["apps", app, "name"]))));
   }
 
   /** turn a field into another one, in its place. */
@@ -146,11 +187,26 @@ export class Editing {
     const publisher = { protocol, ...to, payload: "geojson", period: "10s" };
     const subscriber = { protocol, ...to, topics: ["#"] };
     const messaging = { transport: "http", push: { to: "all", period: "10s" } };
-    const mqtt = apps.find((app) => mqttBrokers.some((each) => app[each] !== undefined));
-    const mqttsnGateway = { to: wordOf(mqtt?.name) };
-    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging }, mqttsnGateway: { mqttsnGateway }, own: { image: "registry.example/app:1", command: ["/app"] } };
-    const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service", mqttsnGateway: "gateway", own: "app" };
+    const mqttsnGateway = { to: this.mqttBroker() };
+    const mediator = { legs: [this.newLeg(0), this.newLeg(1)] };
+    const node = firstOf(nodesOf(this.spec));
+    const script = { ...(mqttsnGateway.to === "" ? { protocol: "mqtt-udp" } : { protocol: "mqtt", ...mqttsnGateway }), messages: beginningOf("messages", node) };
+    const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging }, mqttsnGateway: { mqttsnGateway }, mediator: { mediator }, script: { script }, mgen: { mgen: { script: newFlows(node) } }, own: { image: "registry.example/app:1", command: ["/app"] } };
+    const stems: Record<string, string> = { publisher: "publisher", subscriber: "subscriber", both: "units", messaging: "service", mqttsnGateway: "gateway", mediator: "mediator", script: "chat", mgen: "flows", own: "app" };
     return this.add(["apps"], { name: freeIn(namesOf(apps), stems[kind] ?? "broker"), ...(parts[kind] ?? { [kind]: {} }) });
+  }
+
+  /** mqttBroker is the first one that speaks MQTT. */
+  private mqttBroker(): string {
+    const broker = listOf(this.spec.apps).map(fieldsOf).find((app) => mqttBrokers.some((kind) => app[kind] !== undefined));
+    return wordOf(broker?.name);
+  }
+
+  /** newLeg of a mediator that has some already: to the next broker, by its first protocol. */
+  newLeg(place: number): Fields {
+    const broker = listOf(this.spec.apps).map(fieldsOf).filter(brokerOf)[place];
+    const [protocol = "mqtt"] = protocolsOf[(broker && brokerOf(broker)) ?? ""] ?? [];
+    return { protocol, to: wordOf(broker?.name) };
   }
 
   /** addProxies adds a pair, as neither is of use without the other. */

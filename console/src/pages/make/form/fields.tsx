@@ -77,6 +77,7 @@ export function TextField({ label, number = false, long = false, suggestions, pl
     <Lines
       {...properties}
       {...(number && { inputMode: "numeric" })}
+      {...(long && { rows: Math.min(Math.max(shown.split("\n").length, 3), 16) })}
       onChange={(event) => {
         change(event.currentTarget.value);
       }}
@@ -156,12 +157,13 @@ export function NamesField({ label, options, optional = false, placeholder, ...r
 }
 
 /** WordsField has any words. Without any an optional list goes. */
-export function WordsField({ label, optional = false, ...rest }: FieldProps & { optional?: boolean }) {
+export function WordsField({ label, optional = false, placeholder, ...rest }: FieldProps & { optional?: boolean }) {
   const { value, error, setOrClear } = useField(rest);
   const change = (words: string[]) => {
     setOrClear(optional && words.length === 0, words);
   };
-  return <TagsInput label={label} error={error} value={wordsOf(value)} onChange={change} splitChars={[" "]} />;
+  const words = wordsOf(value);
+  return <TagsInput label={label} error={error} value={words} onChange={change} splitChars={[" "]} {...(words.length === 0 && placeholder !== undefined && { placeholder })} />;
 }
 
 /** LinesField is a list of words, one on a line. What lines cannot show is for the YAML. */

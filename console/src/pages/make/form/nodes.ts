@@ -15,6 +15,11 @@ function eachOf(node: Fields): string[] {
   return count <= mostOfOne ? Array.from({ length: count }, (_, i) => `${name}-${i + 1}`) : [];
 }
 
+/** firstOf some nodes, by its own name. */
+export function firstOf([node = {}]: readonly Fields[]): string {
+  return node.count === undefined ? wordOf(node.name) : `${wordOf(node.name)}-1`;
+}
+
 /** nodesOf an experiment, those that run an app if one is named. */
 export function nodesOf(spec: Fields, app?: string): Fields[] {
   const nodes = listOf(spec.nodes).map(fieldsOf);

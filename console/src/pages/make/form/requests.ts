@@ -20,8 +20,11 @@ const httpTransports = ["http", "soap"];
 const soapTransports = ["soap", "soap-udp"];
 const multicastTransports = ["coap", "soap-udp"];
 
-/** takes reports whether a transport has a setting; all have those that are not named here. */
-export function takes(transport: string, setting: string): boolean {
+/** takes reports whether a service has a setting, by its transport and as a server's client; all have those that are not named here. */
+export function takes(messaging: Fields, setting: string): boolean {
+  const transport = wordOf(messaging.transport);
+  if (["reply", "multicast", "network"].includes(setting) && messaging.server !== undefined) return false; // the server answers
+  if (setting === "path") return messaging.server !== undefined;
   if (setting === "http" || setting === "via") return httpTransports.includes(transport);
   if (setting === "receipt") return !httpTransports.includes(transport);
   if (setting === "coap") return transport === "coap";
@@ -30,9 +33,9 @@ export function takes(transport: string, setting: string): boolean {
   return true;
 }
 
-/** foreign are the settings of a service that another transport does not have. */
-export function foreign(messaging: Fields, transport: string): string[] {
-  const isAllowed = (setting: string) => takes(transport, setting) || (setting === "receipt" && wordOf(messaging.receipt) === "true");
+/** foreign are the settings of a service that it does not have with others. */
+export function foreign(messaging: Fields): string[] {
+  const isAllowed = (setting: string) => takes(messaging, setting) || (setting === "receipt" && wordOf(messaging.receipt) === "true");
   return Object.keys(messaging).filter((setting) => !isAllowed(setting));
 }
 
