@@ -1,4 +1,4 @@
-import { Grid, Group, Loader, SegmentedControl, Stack, Text } from "@mantine/core";
+import { Grid, Group, Loader, NativeSelect, SegmentedControl, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState, type ReactNode, type RefObject } from "react";
 import { askAgainAfter } from "../../archive/polling";
@@ -172,10 +172,17 @@ function Remarks({ remarks }: { remarks: readonly string[] }) {
   ));
 }
 
+// More names have no room beside each other.
+const mostBeside = 3;
+
 function Choices({ data, network, onNetwork, measure, onMeasure }: { data: RunMapData; network: RunMapData["networks"][number] | undefined; onNetwork: (name: string) => void; measure: Measure; onMeasure: (measure: Measure) => void }) {
   return (
     <Group gap="sm">
-      {data.networks.length > 1 && <SegmentedControl aria-label="Network" value={network?.name ?? ""} onChange={onNetwork} data={data.networks.map(({ name }) => name)} />}
+      {data.networks.length > mostBeside ? (
+        <NativeSelect aria-label="Network" value={network?.name ?? ""} onChange={(event) => { onNetwork(event.currentTarget.value); }} data={data.networks.map(({ name }) => name)} />
+      ) : (
+        data.networks.length > 1 && <SegmentedControl aria-label="Network" value={network?.name ?? ""} onChange={onNetwork} data={data.networks.map(({ name }) => name)} />
+      )}
       <SegmentedControl
         aria-label="What the links show"
         value={measure}

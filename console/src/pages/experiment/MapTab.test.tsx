@@ -97,3 +97,11 @@ test("network, node and moment of a map stand in its address", async () => {
   fireEvent.click(screen.getByRole("radio", { name: "hf" }));
   await waitFor(() => { expect(router.state.location.search).toEqual({ network: "hf", links: "delivered" }); });
 });
+
+test("each of many networks can be chosen, as a list has room for all", async () => {
+  const networks = Array.from({ length: 16 }, (_, i) => ({ name: `company-${i + 1}`, model: "tdma" }));
+  answer({ "/session": { mode: "local", user: "ann", groups: [], namespace: "team" }, "/map": { ...map, networks }, "/links": { links: [] } });
+  const router = open();
+  fireEvent.change(await screen.findByRole("combobox", { name: "Network" }), { target: { value: "company-16" } });
+  await waitFor(() => { expect(router.state.location.search).toEqual({ network: "company-16" }); });
+});
