@@ -3,7 +3,7 @@ import { Box, useComputedColorScheme } from "@mantine/core";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import { series as colours } from "../theme/palette";
-import { afterT0 } from "./time";
+import { afterT0, two } from "./time";
 
 export interface Curve {
   label: string;
@@ -75,6 +75,20 @@ export function timesShown(times: ArrayLike<number>): [number, number] | undefin
   return first === undefined || last === undefined ? undefined : [first, Math.max(last, first + leastSeconds)];
 }
 
+/** marksOf an axis of times are as people say them, or to the second where two of them would be the same. */
+export function marksOf(times: readonly number[], t0: number | undefined): string[] {
+  const words = times.map((seconds) => (t0 === undefined ? exactly(seconds, t0) : afterT0(seconds - t0).slice(2)));
+  return new Set(words).size === words.length ? words : times.map((seconds) => exactly(seconds, t0));
+}
+
+/** exactly writes a time to the second, also hours after T0. */
+function exactly(seconds: number, t0: number | undefined): string {
+  if (t0 === undefined) return new Date(1000 * seconds).toISOString().slice(11, 19) + "Z";
+  const whole = Math.round(seconds - t0);
+  if (whole < 3600) return afterT0(whole).slice(2);
+  return `+${Math.floor(whole / 3600)}h${two(Math.floor((whole % 3600) / 60))}m${two(whole % 60)}s`;
+}
+
 interface Options {
   names: string[];
   written: (value: number) => string;
@@ -88,7 +102,6 @@ interface Options {
 function optionsOf({ names, written, t0, range, dark, height, width }: Options): uPlot.Options {
   const ink = dark ? "#c9c9c9" : "#333333";
   const grid = { stroke: dark ? "#3b3b3b" : "#e3e3e3", width: 1 };
-  const clock = (seconds: number) => (t0 === undefined ? new Date(1000 * seconds).toISOString().slice(11, 19) + "Z" : afterT0(seconds - t0).slice(2));
   return {
     width,
     height,
@@ -97,11 +110,11 @@ function optionsOf({ names, written, t0, range, dark, height, width }: Options):
     legend: { live: true },
     scales: { x: { time: true, range: (plot, low, high) => timesShown(plot.data[0]) ?? [low, high] }, y: range ? { range } : { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.05 : 1] } },
     axes: [
-      { stroke: ink, grid, ticks: grid, values: (_, splits) => splits.map(clock) },
+      { stroke: ink, grid, ticks: grid, space: 80, values: (_, splits) => marksOf(splits, t0) },
       { stroke: ink, grid, ticks: grid, size: 70, values: (_, splits) => splits.map(written) },
     ],
     series: [
-      { label: "Time", value: (_, seconds: number | null) => (seconds === null ? "" : clock(seconds)) },
+      { label: "Time", value: (_, seconds: number | null) => (seconds === null ? "" : exactly(seconds, t0)) },
       ...names.map((label, i) => ({
         label,
         stroke: strokeOf(i, dark),

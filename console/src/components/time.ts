@@ -13,7 +13,8 @@ export function span(seconds: number): string {
   return `${sign}${Math.floor(whole / 86400)}d${two(Math.floor((whole % 86400) / 3600))}h`;
 }
 
-function two(n: number): string {
+/** two writes a number with two digits at least. */
+export function two(n: number): string {
   return String(n).padStart(2, "0");
 }
 
