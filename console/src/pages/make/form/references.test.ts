@@ -78,6 +78,13 @@ test("a campaign's axes, levels and points follow a new name, in the paths of fi
   expect(inMatrix("networks", "wan", "vhf")).toEqual(['include: [{name: b, set: [{path: "networks[vhf].links[0].from", value: veh}, {path: "apps[hubs].instances", value: 2}]}]']);
 });
 
+test("a script of MGEN has the new names of the nodes that it sends to, and its other words stay", () => {
+  const flows = text.replace("  nodes:\n", "  - name: flows\n    mgen:\n      script: |\n        # veh-1 listens\n        1.0 ON 1 UDP DST veh-1/5000 PERIODIC [1 200]\n        1.0 ON 2 TCP dst hq/5000 PERIODIC [1 200]\n        1.0 ON 3 UDP DST 239.1.2.3/5000 PERIODIC [1 200]\n  nodes:\n");
+  expect(renaming("nodes", "veh", "car", flows)).toContain("1.0 ON 1 UDP DST car-1/5000 PERIODIC [1 200]");
+  expect(renaming("nodes", "hq", "base", flows)).toContain("1.0 ON 2 TCP dst base/5000 PERIODIC [1 200]");
+  expect(renaming("nodes", "veh", "car", flows).filter((line) => line.startsWith("#"))).toEqual([]);
+});
+
 test("nothing follows where a name is another's too", () => {
   expect(renaming("apps", "hub", "units")).toEqual([]);
   expect(renaming("apps", "hub", "broker", text.replace("name: chat", "name: hub"))).toEqual([]);

@@ -10,6 +10,9 @@ const fields: Readonly<Record<Named, RegExp>> = {
   nodes: /^(networks\.(base|links\.(from|to)|radios\.nodes|routing\.routes\.(nodes|to|via))|apps\.(messaging\.push|messaging\.messages|script\.messages)\.(from|to)|timeline\.set\.(from|to))$/,
 };
 
+/** destinations in a script of MGEN, which may be nodes, such as DST veh-1/5000. */
+const destinations = /(\bDST\s+)([a-z][a-z0-9-]*)(?=\/)/gi;
+
 /** namedBy are the lists of a word's parts, such as node/app, group/app, and in captures network/node or network/group. */
 function namedBy(field: string, word: string): readonly Named[] {
   const isPair = word.includes("/");
@@ -39,6 +42,7 @@ function renaming(spec: Fields, list: Named, before: string, after: string): Ren
   if (before === "" || !element || more.length > 0 || elements.some((each) => each.name === before || (each !== element && each.group === before))) return undefined;
   const next = (word: string) => (list === "nodes" ? nextOfNode(element, word, before, after) : word === before ? after : word);
   return (field, word) => {
+    if (list === "nodes" && field === "apps.mgen.script") return word.replace(destinations, (_, before: string, host: string) => before + next(host));
     const named = namedBy(field, word);
     return word.split("/").map((part, i) => (named[i] === list ? next(part) : part)).join("/");
   };
