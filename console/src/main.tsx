@@ -6,7 +6,7 @@ import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import { cspNonce } from "./app/nonce";
-import { logIn, sessionQuery } from "./app/session";
+import { logIn, onToken, sessionQuery } from "./app/session";
 import { onUnknownUser, Refusal } from "./kubernetes/client";
 import { router } from "./router";
 import { theme } from "./theme/theme";
@@ -24,6 +24,10 @@ const queries = new QueryClient({
 // A session may end while a page is open: the page then shows how to log in.
 onUnknownUser(() => {
   void queries.invalidateQueries({ queryKey: sessionQuery.queryKey });
+});
+
+onToken(() => {
+  window.location.reload();
 });
 
 const element = document.getElementById("root");

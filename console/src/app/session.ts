@@ -21,12 +21,24 @@ export function useSession() {
   return useQuery(sessionQuery);
 }
 
+/** tokenOf an address, which `vignette ui` has put into its fragment; null if there is none. */
+function tokenOf(address: string): string | null {
+  return new URLSearchParams(new URL(address).hash.slice(1)).get("token");
+}
+
+/** onToken calls the listener when an open page gets an address with a token, for which browsers load nothing. */
+export function onToken(listener: () => void): void {
+  window.addEventListener("hashchange", ({ newURL }) => {
+    if (tokenOf(newURL) !== null) listener();
+  });
+}
+
 /**
- * logIn sends the token that `vignette ui` has put into the URL's fragment, if there is one.
+ * logIn sends the token of the address, if there is one.
  * It removes the token from the address, so that nobody shares it.
  */
 export async function logIn(): Promise<void> {
-  const token = new URLSearchParams(window.location.hash.slice(1)).get("token");
+  const token = tokenOf(window.location.href);
   if (token === null) return;
   window.history.replaceState(null, "", window.location.pathname + window.location.search);
   await ask("/console/v1/login", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify({ token }) });
