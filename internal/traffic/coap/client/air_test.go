@@ -18,6 +18,8 @@ type air struct {
 	sockets map[netip.AddrPort]*airSocket
 	// lose decides on each datagram; nil loses none.
 	lose func(b []byte, from, to netip.AddrPort) bool
+	// noRoute tells when nobody has a route; nil for never.
+	noRoute func() bool
 	// delay of a datagram after the medium is free, and how long it occupies the medium.
 	delay     time.Duration
 	perByte   time.Duration
@@ -76,6 +78,9 @@ func (s *airSocket) write(b []byte, to origin) error {
 	a, d := s.air, datagram{from: s.at, to: to.remote, content: append([]byte(nil), b...)}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.noRoute != nil && a.noRoute() {
+		return syscall.ENETUNREACH
+	}
 	a.sent = append(a.sent, d)
 	if now := time.Now(); a.busyUntil.Before(now) {
 		a.busyUntil = now

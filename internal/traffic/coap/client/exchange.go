@@ -125,6 +125,9 @@ func (p *progress) wrote(at time.Time, again bool) {
 	}
 }
 
+// begun reports whether something was written, as always of a response.
+func (p *progress) begun() bool { return p == nil || p.sent }
+
 // ended is the failure of a request whose context has ended.
 func ended(ctx context.Context) *request.Failure { return request.ContextFailure(ctx) }
 

@@ -443,11 +443,10 @@ func (e *endpoint) confirm(ctx context.Context, x *exchange, m message.Message, 
 	e.expect(x, m.MessageID)
 	defer e.forget(x, m.MessageID)
 	timeout := e.firstTimeout()
-	at := time.Now()
-	if err := e.write(datagram, x.to); err != nil {
-		return message.Message{}, at, failureOf(err)
+	written, err := e.attempt(datagram, x.to, p, false)
+	if err != nil {
+		return message.Message{}, time.Time{}, err
 	}
-	p.wrote(at, false)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for retransmissions := 0; ; {
@@ -458,11 +457,9 @@ func (e *endpoint) confirm(ctx context.Context, x *exchange, m message.Message, 
 			if retransmissions == e.options.maxRetransmit {
 				return message.Message{}, time.Time{}, request.Failed(request.Timeout, "no acknowledgement of the last retransmission")
 			}
-			at := time.Now()
-			if err := e.write(datagram, x.to); err != nil {
-				return message.Message{}, at, failureOf(err)
+			if written, err = e.attempt(datagram, x.to, p, written); err != nil {
+				return message.Message{}, time.Time{}, err
 			}
-			p.wrote(at, true)
 			retransmissions++
 			timeout *= 2
 			timer.Reset(timeout)
@@ -475,6 +472,21 @@ func (e *endpoint) confirm(ctx context.Context, x *exchange, m message.Message, 
 			return ev.result()
 		}
 	}
+}
+
+// attempt writes a message, again if it was written before, and reports whether it was written by now. Routes come and go: once something of
+// the request is on its way, one without a route counts as lost.
+func (e *endpoint) attempt(datagram []byte, to origin, p *progress, again bool) (written bool, err error) {
+	at := time.Now()
+	err = e.write(datagram, to)
+	switch {
+	case err == nil:
+		p.wrote(at, again)
+		return true, nil
+	case p.begun() && request.ReasonOf(err) == request.Unreachable:
+		return again, nil
+	}
+	return again, failureOf(err)
 }
 
 // firstTimeout is the random time before the first retransmission (RFC 7252, section 4.2).

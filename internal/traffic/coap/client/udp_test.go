@@ -312,6 +312,39 @@ func TestARequestFailsWithItsReason(t *testing.T) {
 	})
 }
 
+// TestARequestSurvivesTheLackOfARoute: where routes change, one may be missing for a moment, here from the first second on.
+func TestARequestSurvivesTheLackOfARoute(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		body            int
+		answerLost      bool
+		missing         time.Duration
+		retransmissions int
+		fails           request.Reason
+	}{
+		"as it is sent again":        {100, true, 10 * time.Second, 1, ""},
+		"as its next block is sent":  {5000, false, 10 * time.Second, 0, ""},
+		"for all of its repetitions": {100, true, time.Hour, 0, request.Timeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, begun, retransmissions := newAir(), time.Now(), 0
+				a.delay = 600 * time.Millisecond
+				a.lose = func(_ []byte, from, _ netip.AddrPort) bool {
+					return c.answerLost && from.String() == server && time.Since(begun) < time.Second
+				}
+				a.noRoute = func() bool { return time.Since(begun) >= time.Second && time.Since(begun) < time.Second+c.missing }
+				a.peer(t, server, nil)
+				_, _, err := a.peer(t, "", nil).Do(t.Context(), server, request.Request{Path: "/m", Body: body(c.body)},
+					request.Events{Retransmitted: func(time.Time) { retransmissions++ }})
+				if request.ReasonOf(err) != c.fails || retransmissions != c.retransmissions {
+					t.Errorf("%v after %v and %d retransmissions; want %q and %d", err, time.Since(begun), retransmissions, c.fails, c.retransmissions)
+				}
+			})
+		})
+	}
+}
+
 func TestAPortWithoutAServerRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
