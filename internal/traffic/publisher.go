@@ -103,7 +103,7 @@ func (p *publisher) publish(number int64, due time.Time) {
 	p.recorder.triggered(at, id, topic, content, p.timetable.reported(at))
 	p.recorder.metrics.lateness.Observe(max(0, at.Sub(due).Seconds()))
 	err := errTooMuchWaits
-	if !p.promised || p.recorder.hasRoom() {
+	if p.recorder.hasRoom() {
 		err = p.client.Publish(topic, content)
 	}
 	if err != nil {

@@ -130,7 +130,7 @@ func (r *recorder) sent(at time.Time, topic string, content []byte) {
 }
 
 const (
-	// maxPending is the most bytes that wait with a promise (QoS 1 and 2). Without one the protocols have bounds of their own.
+	// maxPending is the most bytes that wait. Protocols may take less, as most do at QoS 0.
 	maxPending = 256 << 20
 	// overhead is about a message's memory beside its content.
 	overhead = 512

@@ -560,7 +560,7 @@ func (c instantClient) Publish(topic string, content []byte) error {
 }
 func (instantClient) Close(context.Context) {}
 
-// keepingClient keeps messages as a protocol does without a connection.
+// keepingClient keeps messages, as WS-Notification does behind one that is under way.
 type keepingClient struct{ kept [][]byte }
 
 func (c *keepingClient) Publish(_ string, content []byte) error {
@@ -578,7 +578,7 @@ func TestMessagesThatWaitForABrokerAreBounded(t *testing.T) {
 	var warnings []string
 	r := newRecorder("n/x", "X", messagelog.NewWriter(&syncbuffer.Buffer{}), newMetrics("n/x"), func(text string) { warnings = append(warnings, text) })
 	client := &keepingClient{}
-	p := publisher{entity: "X", promised: true, timetable: &periodic{periodSeconds: 10, to: "t", maker: largeMaker{}}, recorder: r, client: client, now: time.Now}
+	p := publisher{entity: "X", timetable: &periodic{periodSeconds: 10, to: "t", maker: largeMaker{}}, recorder: r, client: client, now: time.Now}
 	for number := range int64(4) {
 		p.publish(number+1, time.Now())
 	}
