@@ -3,6 +3,7 @@ package messaging
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"vignette.dev/vignette/internal/messagelog"
@@ -16,10 +17,14 @@ type recorder struct {
 	log      *messagelog.Writer
 	metrics  *metrics
 	warn     func(string)
+
+	mu sync.Mutex
+	// told is why messages were never sent.
+	told map[string]bool
 }
 
-func newRecorder(instance string, log *messagelog.Writer, warn func(string)) recorder {
-	return recorder{instance: instance, log: log, metrics: newMetrics(instance), warn: warn}
+func newRecorder(instance string, log *messagelog.Writer, warn func(string)) *recorder {
+	return &recorder{instance: instance, log: log, metrics: newMetrics(instance), warn: warn, told: map[string]bool{}}
 }
 
 func (r *recorder) record(at time.Time, status messagelog.Status, id, topic string, bytes int) messagelog.Record {
@@ -67,11 +72,18 @@ func (r *recorder) failed(at time.Time, id, topic string, err error) {
 	r.metrics.failed.WithLabelValues(string(request.ReasonOf(err))).Inc()
 }
 
-// neverSent logs and counts the failure of a request that never reached the socket.
+// neverSent logs and counts the failure of a request that never reached the socket. It warns of each reason once.
 func (r *recorder) neverSent(at time.Time, id, topic string, err error) {
 	r.metrics.unsent.Inc()
-	r.warn(fmt.Sprintf("message %s is not sent: %v", id, err))
 	r.failed(at, id, topic, err)
+	why := err.Error()
+	r.mu.Lock()
+	told := r.told[why]
+	r.told[why] = true
+	r.mu.Unlock()
+	if !told {
+		r.warn(fmt.Sprintf("message %s is not sent, and perhaps others, which are only logged: %s", id, why))
+	}
 }
 
 // received logs a message of another node, which has been processed too.

@@ -52,7 +52,7 @@ func Serve(ctx context.Context, file string) error {
 // service is one running messaging service.
 type service struct {
 	config messagingconfig.Config
-	recorder
+	*recorder
 	peer request.Peer
 	// replies makes the content of responses; nil for receipts only. replied counts them.
 	replies  content.Content

@@ -179,6 +179,21 @@ func TestARequestThatFailsSaysWhy(t *testing.T) {
 	}
 }
 
+func TestWhyRequestsAreNeverSentIsToldOnce(t *testing.T) {
+	var told []string
+	r := newRecorder("a/chat", messagelog.NewWriter(&log{}), func(text string) { told = append(told, text) })
+	for i, detail := range []string{"no way to the host", "no way to the network", "no way to the host"} {
+		r.neverSent(time.Now(), fmt.Sprint("a/chat_", i+1), "t", request.Failed(request.Unreachable, detail))
+	}
+	want := []string{
+		"message a/chat_1 is not sent, and perhaps others, which are only logged: unreachable: no way to the host",
+		"message a/chat_2 is not sent, and perhaps others, which are only logged: unreachable: no way to the network",
+	}
+	if !slices.Equal(told, want) {
+		t.Errorf("told %q\nwant %q", told, want)
+	}
+}
+
 func TestARequestBeyondThoseOutstandingFails(t *testing.T) {
 	a := configOf("a")
 	all := addressed(&a, "all", slices.Repeat([]string{"silent"}, maxOutstanding+1)...)
