@@ -38,6 +38,7 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings = append(warnings, brokerWarnings(in)...)
 	warnings = append(warnings, bridgeWarnings(in)...)
 	warnings = append(warnings, muteWarnings(in, waveforms)...)
+	warnings = append(warnings, deafWarnings(in)...)
 	warnings = append(warnings, gatewayWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
 	return append(warnings, scenarioWarnings(spec, scenario)...)
