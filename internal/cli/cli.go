@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"vignette.dev/vignette/internal/safetext"
+	"vignette.dev/vignette/internal/wording"
 )
 
 // Exit codes.
@@ -153,11 +154,20 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	near := ""
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		near = "did you mean " + strings.Join(names, " or ") + "? "
+	var names []string
+	for _, command := range cmd.Commands() {
+		names = append(names, command.Name())
 	}
-	return fmt.Errorf("%s has no command %q: %ssee %[1]s --help", cmd.CommandPath(), args[0], near)
+	near := cmp.Or(strings.Join(cmd.SuggestionsFor(args[0]), " or "), wording.Nearest(args[0], names))
+	return fmt.Errorf("%s has no command %q: %ssee %[1]s --help", cmd.CommandPath(), args[0], asked(near))
+}
+
+// asked is the question whether a word was meant; empty without one.
+func asked(near string) string {
+	if near == "" {
+		return ""
+	}
+	return "did you mean " + near + "? "
 }
 
 func newVersion(version string) *cobra.Command {

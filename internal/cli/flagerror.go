@@ -8,6 +8,9 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"vignette.dev/vignette/internal/wording"
 )
 
 // invalidArgument is the library's error about a flag's value, which ends in Go's words.
@@ -40,6 +43,9 @@ func explainFlags(err error) error {
 // flagError says in plain words what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
 	help := fmt.Sprintf("see %s --help", cmd.CommandPath())
+	if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
+		return fmt.Errorf("%w: %s%s", err, asked(nearestFlag(cmd, name)), help)
+	}
 	m := invalidArgument.FindStringSubmatch(err.Error())
 	if m == nil {
 		return fmt.Errorf("%w: %s", err, help)
@@ -53,4 +59,11 @@ func flagError(cmd *cobra.Command, err error) error {
 		reason = "want " + flagWants[flag.Value.Type()]
 	}
 	return fmt.Errorf("--%s %s: %s: %s", m[2], cmp.Or(value, `""`), reason, help)
+}
+
+// nearestFlag of a command to a misspelt name; empty if none is near.
+func nearestFlag(cmd *cobra.Command, name string) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+	return wording.Nearest("--"+name, names)
 }

@@ -708,7 +708,10 @@ func TestWrongArgumentsSayWhatToType(t *testing.T) {
 		want string
 	}{
 		"no command of that name":  {[]string{"captur"}, `vignette has no command "captur": did you mean capture? see vignette --help`},
-		"no such flag":             {[]string{"logs", "--folow", "hq"}, "unknown flag: --folow: see vignette logs --help"},
+		"a misspelt command":       {[]string{"runn"}, `vignette has no command "runn": did you mean run? see vignette --help`},
+		"a misspelt subcommand":    {[]string{"scenario", "inspct"}, `vignette scenario has no command "inspct": did you mean inspect? see vignette scenario --help`},
+		"a command like no other":  {[]string{"explain"}, `vignette has no command "explain": see vignette --help`},
+		"no such flag":             {[]string{"logs", "--folow", "hq"}, "unknown flag: --folow: did you mean --follow? see vignette logs --help"},
 		"shell without a node":     {[]string{"shell"}, "vignette shell needs a NODE: see vignette shell --help"},
 		"a command without dashes": {[]string{"shell", "hq", "ls"}, "the command after --: vignette shell hq -- ls"},
 		"capture of a node alone":  {[]string{"capture", "hq"}, "needs a NODE and a NETWORK, such as vignette capture hq wan"},
