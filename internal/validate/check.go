@@ -64,11 +64,7 @@ func (d *document) unknownFields(s *schema.Structural) (findings []Finding) {
 		delete(d.object, "metadata")
 	}
 	for _, path := range slices.Concat(paths, unknown) {
-		message := "there is no such field"
-		if nearest := nearestField(s, path); nearest != "" {
-			message += ": did you mean " + nearest + "?"
-		}
-		findings = append(findings, d.finding(path, message))
+		findings = append(findings, d.finding(path, "there is no such field"+otherField(s, path)))
 	}
 	return findings
 }
@@ -189,20 +185,62 @@ func (d *document) numbersOf(path, message string) string {
 	return fmt.Sprintf(": it has %d, and count is %s", last-first+1, count.Value)
 }
 
-// unknownName matches the end of a message about one name that an experiment does not have.
-var unknownName = regexp.MustCompile(`there is no (app|network) ([^ ,]+)$`)
+var (
+	// unknownName matches the end of a message about one name that an experiment does not have.
+	unknownName = regexp.MustCompile(`there is no (app|network|group or node) ([^ ,]+)(?: to go (?:from|to))?$`)
+	// unknownTarget matches that about an app in the timeline, which names no node.
+	unknownTarget = regexp.MustCompile(`no node runs ([^ ,/]+): want app, node/app or group/app$`)
+)
 
 // perhaps adds what an unknown name may mean. Nothing is added to other messages.
 func (d *document) perhaps(message string) string {
+	if m := unknownTarget.FindStringSubmatch(message); m != nil {
+		return d.perhapsTarget(m[1])
+	}
 	m := unknownName.FindStringSubmatch(message)
-	if m == nil {
+	switch {
+	case m == nil:
+		return ""
+	case m[1] == "group or node":
+		return d.perhapsMember(m[2])
+	case m[1] == "app" && d.hasNode(m[2]):
+		return fmt.Sprintf(", but a node: write %s/ and the app", m[2])
+	}
+	return wording.DidYouMean(m[2], d.namesOf(m[1]+"s"))
+}
+
+// perhapsTarget is what a name may mean that the timeline starts or stops. An app that no node runs has no other.
+func (d *document) perhapsTarget(name string) string {
+	apps := d.namesOf("apps")
+	switch {
+	case d.hasNode(name) || slices.Contains(d.members(), name):
+		return fmt.Sprintf(": write %s/ and the app", name)
+	case slices.Contains(apps, name):
 		return ""
 	}
-	kind, name := m[1], m[2]
-	if kind == "app" && d.hasNode(name) {
-		return fmt.Sprintf(", but a node: write %s/ and the app", name)
+	return wording.DidYouMean(name, apps)
+}
+
+// perhapsMember is what a name of no group and no node may mean.
+func (d *document) perhapsMember(name string) string {
+	for _, fields := range d.entriesOf("nodes") {
+		if count, counted := fields["count"].(int64); counted && strings.HasPrefix(name, fmt.Sprint(fields["name"], "-")) {
+			return fmt.Sprintf(": count of %[1]s makes %[1]s-1 to %[1]s-%d", fields["name"], count)
+		}
 	}
-	return wording.DidYouMean(name, d.namesOf(kind+"s"))
+	return wording.DidYouMean(name, d.members())
+}
+
+// members are the names of groups and of the entries of nodes.
+func (d *document) members() (names []string) {
+	for _, fields := range d.entriesOf("nodes") {
+		for _, key := range []string{"name", "group"} {
+			if name, _ := fields[key].(string); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // hasNode reports whether an experiment has a node, which may be one of an entry with count.
@@ -248,7 +286,12 @@ func (d *document) wanted(e *field.Error, path string) string {
 		return ""
 	}
 	s := schemaAt(definition.structural, path)
-	if s == nil || s.Type != "string" {
+	switch {
+	case s == nil:
+		return ""
+	case s.Type == "object":
+		return wantedFields(s, e)
+	case s.Type != "string":
 		return ""
 	}
 	must := Must(d.kind, path)
@@ -261,6 +304,21 @@ func (d *document) wanted(e *field.Error, path string) string {
 		return ": it " + must
 	}
 	return d.readOtherwise(path)
+}
+
+// wantedFields adds the fields of an object to an error about another type, and for nothing at all how to write one of defaults.
+func wantedFields(s *schema.Structural, e *field.Error) (words string) {
+	fields := fieldsOf(s)
+	if strings.Contains(e.Detail, `"null"`) && (s.ValueValidation == nil || len(s.ValueValidation.Required) == 0) {
+		words = ": write {} for its defaults"
+	}
+	if len(fields) == 0 {
+		return words
+	}
+	if words == "" {
+		return ": its fields are " + strings.Join(fields, ", ")
+	}
+	return words + "; its fields are " + strings.Join(fields, ", ")
 }
 
 // Must returns what a field of a kind must be, such as "must be a duration with its unit"; empty if its definition does not say.

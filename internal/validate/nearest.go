@@ -10,14 +10,19 @@ import (
 	"vignette.dev/vignette/internal/wording"
 )
 
-// nearestField returns the field most similar to a misspelt one, the last of a path.
-func nearestField(s *schema.Structural, path string) string {
+// otherField asks for the field most similar to a misspelt one, the last of a path, or lists those of its object.
+func otherField(s *schema.Structural, path string) string {
 	end := strings.LastIndex(path, ".")
 	parent := schemaAt(s, path[:max(end, 0)])
 	if parent == nil {
 		return ""
 	}
-	return wording.Nearest(path[end+1:], slices.Sorted(maps.Keys(parent.Properties)))
+	return wording.DidYouMean(path[end+1:], fieldsOf(parent))
+}
+
+// fieldsOf an object by the alphabet, without former names, which are words that YAML reads otherwise.
+func fieldsOf(s *schema.Structural) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.Properties)), func(name string) bool { return name == "false" || plainWord.MatchString(name) })
 }
 
 // schemaAt returns the schema of the field at a path; nil if there is none.

@@ -114,6 +114,9 @@ func inline(node *yamlv3.Node, budget *int, depth int) (*yamlv3.Node, error) {
 	}
 	made := *node
 	made.Anchor, made.Content = "", make([]*yamlv3.Node, len(node.Content))
+	if made.ShortTag() == "!!null" {
+		made.Value = "null" // nothing at all would be written as an empty text within braces
+	}
 	for i, child := range node.Content {
 		own, err := inline(child, budget, depth+1)
 		if err != nil {

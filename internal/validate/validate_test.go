@@ -125,6 +125,44 @@ spec:
 	}
 }
 
+func TestUnknownNamesInTheTimelineAndLinksAreSaidWithWhatMayBeMeant(t *testing.T) {
+	for _, c := range []refusal{
+		{"a misspelt app", []string{"stop: [bft]", "stop: [bftt]"}, "spec.timeline[60s].stop", "no node runs bftt: want app, node/app or group/app: did you mean bft?"},
+		{"an app like no other", []string{"stop: [bft]", "stop: [everything]"}, "spec.timeline[60s].stop", "group/app: use one of hub, broker, bft, chat, sensor, own"},
+		{"a node", []string{"stop: [bft]", "stop: [veh-1]"}, "spec.timeline[60s].stop", "group/app: write veh-1/ and the app"},
+		{"a group", []string{"stop: [bft]", "stop: [nor]"}, "spec.timeline[60s].stop", "group/app: write nor/ and the app"},
+		{"a misspelt group", []string{"to: nor, rate", "to: norr, rate"}, "spec.networks[wan].links", "there is no group or node norr to go to: did you mean nor?"},
+		{"a node beyond count", []string{"from: veh-1, to", "from: veh-4, to"}, "spec.timeline[30s].set", "there is no group or node veh-4 to go from: count of veh makes veh-1 to veh-3"},
+		{"a group like no other", []string{"wan/nor", "wan/everybody"}, "spec.collect.captures", "there is no group or node everybody: use one of hq, nor, veh, mast"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if findings := join(judgeText(t, c.broken(t))); !strings.Contains(findings, c.path+": ") || !strings.HasSuffix(findings, c.message) {
+				t.Errorf("findings:\n%s\nwant %s: …%s", findings, c.path, c.message)
+			}
+		})
+	}
+}
+
+func TestAnUnknownFieldIsSaidWithThoseThatThereAre(t *testing.T) {
+	for _, c := range []refusal{
+		{"a misspelt field", []string{"rate: 2Mbit, delay", "rate: 2Mbit, dealy"}, "spec.networks[1].link.dealy", "there is no such field: did you mean delay?"},
+		{"a field of another name", []string{"rate: 2Mbit, delay: 5ms", "rate: 2Mbit, latency: 5ms"}, "spec.networks[1].link.latency",
+			"there is no such field: use one of corrupt, delay, duplicate, gilbertElliott, jitter"},
+		{"a field with a former name", []string{"set: [{network: wan, from: veh-1, to: nor, link: {loss: 10%}}", "set: [{network: lan, jammer: {strength: 1W}}"},
+			"spec.timeline[2].set[0].jammer.strength", "there is no such field: use one of bandwidth, frequency, name, pathloss, position, power, silent"},
+		{"a word for an object", []string{"duration: 60s", "duration: 60s\n  scenario: moves"}, "spec.scenario", `"moves" must be of type object, not string: its fields are ref`},
+		{"nothing for an object", []string{"    mosquitto: {}\n", "    mosquitto:\n"}, "spec.apps[0].mosquitto", "must be of type object, not null: write {} for its defaults; its fields are bridges"},
+		{"nothing within braces", []string{"  - name: hub\n    mosquitto: {}\n", "  - {name: hub, mosquitto: }\n"}, "spec.apps[0].mosquitto", "must be of type object, not null: write {} for its defaults"},
+		{"an object that has no fields", []string{"    mosquitto: {}\n", "    prosody:\n"}, "spec.apps[0].prosody", "must be of type object, not null: write {}"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if findings := join(judgeText(t, c.broken(t))); !strings.Contains(findings, c.path+": "+c.message) {
+				t.Errorf("findings:\n%s\nwant %s: %s", findings, c.path, c.message)
+			}
+		})
+	}
+}
+
 func TestPlatformsThatAreNotAsManyAsTheNodesAreCounted(t *testing.T) {
 	text := refusal{edits: []string{`"2-4"`, `"2-5"`}}.broken(t)
 	if findings := join(judgeText(t, text)); !strings.Contains(findings, "as count says: it has 4, and count is 3") {
