@@ -33,6 +33,7 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings = append(warnings, routingDomainWarnings(t, spec)...)
 	warnings = append(warnings, dutyCycleWarnings(spec, waveforms)...)
 	warnings = append(warnings, linkWarnings(spec, waveforms)...)
+	warnings = append(warnings, jammerWarnings(spec)...)
 	warnings = append(warnings, requestWarnings(in)...)
 	warnings = append(warnings, openRequestWarnings(in, compiled)...)
 	warnings = append(warnings, brokerWarnings(in)...)
@@ -42,6 +43,34 @@ func SpecWarnings(in Input, waveforms map[string]v1alpha1.WaveformSpec, scenario
 	warnings = append(warnings, gatewayWarnings(in)...)
 	warnings = append(warnings, madeUpPositions(t, spec, scenario)...)
 	return append(warnings, scenarioWarnings(spec, scenario)...)
+}
+
+// jammerWarnings are about ends of jammers that no entry of the timeline starts by then: a misspelt one would go on.
+func jammerWarnings(spec *v1alpha1.ExperimentSpec) (warnings field.ErrorList) {
+	for i, entry := range spec.Timeline {
+		for j, change := range entry.Set {
+			if change.Jammer == nil || !change.Jammer.Ended() {
+				continue
+			}
+			if started := jammersBy(spec, change.Network, entry.At); !slices.Contains(started, change.Jammer.Name) {
+				warnings = append(warnings, field.Invalid(field.NewPath("spec", "timeline").Index(i).Child("set").Index(j).Child("jammer", "name"), change.Jammer.Name,
+					fmt.Sprintf("network %s has no jammer of this name by %s%s", change.Network, entry.At, wording.DidYouMean(change.Jammer.Name, started))))
+			}
+		}
+	}
+	return warnings
+}
+
+// jammersBy a moment are those that the timeline has started on a network, by name.
+func jammersBy(spec *v1alpha1.ExperimentSpec, network string, at v1alpha1.Duration) (names []string) {
+	for _, entry := range spec.Timeline {
+		for _, change := range entry.Set {
+			if j := change.Jammer; j != nil && !j.Ended() && change.Network == network && entry.At.Std() <= at.Std() && !slices.Contains(names, j.Name) {
+				names = append(names, j.Name)
+			}
+		}
+	}
+	return names
 }
 
 // fadingWarnings are about networks whose engine has no fading, although the scenario does.

@@ -137,6 +137,24 @@ func TestACorrelationOfNothingHasAWarning(t *testing.T) {
 	wantSaid(t, "of losses that the timeline brings", SpecWarnings(Input{Experiment: &v1alpha1.Experiment{Spec: later}, Topology: &topology.Topology{}}, nil, nil), "")
 }
 
+func TestTheEndOfAJammerThatNothingStartedHasAWarning(t *testing.T) {
+	jam := func(at v1alpha1.Duration, network string, jammer v1alpha1.Jammer) v1alpha1.TimelineEntry {
+		return v1alpha1.TimelineEntry{At: at, Set: []v1alpha1.RadioChange{{Network: network, Jammer: &jammer}}}
+	}
+	noise, end := v1alpha1.Jammer{Name: "noise", Power: new(v1alpha1.Power("5W"))}, v1alpha1.Jammer{Name: "noise", Silent: true}
+	for name, c := range map[string]struct {
+		timeline []v1alpha1.TimelineEntry
+		want     string
+	}{
+		"one that was started":    {[]v1alpha1.TimelineEntry{jam("3m", "vhf", end), jam("2m", "vhf", noise)}, ""},
+		"a misspelt one":          {[]v1alpha1.TimelineEntry{jam("2m", "vhf", noise), jam("3m", "vhf", v1alpha1.Jammer{Name: "nosie", Silent: true})}, `spec.timeline[1].set[0].jammer.name: Invalid value: "nosie": network vhf has no jammer of this name by 3m: did you mean noise?`},
+		"one of another network":  {[]v1alpha1.TimelineEntry{jam("2m", "hf", noise), jam("3m", "vhf", end)}, "network vhf has no jammer of this name by 3m: there is none"},
+		"one that comes later on": {[]v1alpha1.TimelineEntry{jam("3m", "vhf", noise), jam("2m", "vhf", end)}, "network vhf has no jammer of this name by 2m: there is none"},
+	} {
+		wantSaid(t, name, jammerWarnings(&v1alpha1.ExperimentSpec{Timeline: c.timeline}), c.want)
+	}
+}
+
 func TestAScenarioOfAnotherFrequencyHasAWarning(t *testing.T) {
 	spec := &v1alpha1.ExperimentSpec{Networks: []v1alpha1.Network{{Name: "vhf"}}}
 	for name, c := range map[string]struct {
