@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -176,7 +177,7 @@ func (c *messagingCheck) server(path *field.Path) (errs field.ErrorList) {
 	app, known := c.t.App(name)
 	switch {
 	case !known:
-		errs = append(errs, field.Invalid(path.Child("server"), name, fmt.Sprintf("there is no app %q", name)))
+		errs = append(errs, field.Invalid(path.Child("server"), name, c.t.NoApp(name).Error()))
 	case !app.Own():
 		errs = append(errs, field.Invalid(path.Child("server"), name, "is no app of your own: want one with image and command. Without server, nodes that run this app call each other"))
 	case len(c.t.NodesRunning(name)) == 0:
@@ -244,9 +245,13 @@ func (c *messagingCheck) encodings(path *field.Path) (errs field.ErrorList) {
 func (c *messagingCheck) payload(kind string, at *field.Path) field.ErrorList {
 	word, count, _ := strings.Cut(kind, ":")
 	if word == "file" {
-		return field.ErrorList{field.Invalid(at, kind, "messaging has no payload from files: want geojson, nffi, nffi:N, gps, image:N or bytes:N")}
+		return field.ErrorList{field.Invalid(at, kind, "messaging has no payload from files: "+wantedPayload)}
 	}
-	if _, err := payload.New(kind, payload.Sender{Entity: longestSender(c.hosts, c.app.Name)}, 1); err != nil {
+	_, err := payload.New(kind, payload.Sender{Entity: longestSender(c.hosts, c.app.Name)}, 1)
+	switch {
+	case errors.Is(err, payload.ErrKind):
+		return field.ErrorList{field.Invalid(at, kind, wantedPayload)}
+	case err != nil:
 		return field.ErrorList{field.Invalid(at, kind, plainWords(err))}
 	}
 	size, err := strconv.Atoi(count)
@@ -258,6 +263,8 @@ func (c *messagingCheck) payload(kind string, at *field.Path) field.ErrorList {
 	}
 	return nil
 }
+
+const wantedPayload = "want geojson, geojson-ids, nffi, nffi-long, nffi:N, gps, image:N or bytes:N"
 
 // carrier names what limits the size of a service's messages.
 func carrier(m *v1alpha1.Messaging) string {
@@ -305,7 +312,7 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 	}
 	for i, from := range p.From {
 		if none(senders, from) {
-			errs = append(errs, field.Invalid(path.Child("from").Index(i), from, fmt.Sprintf("no node or group of this name runs app %s", c.app.Name)))
+			errs = append(errs, field.Invalid(path.Child("from").Index(i), from, fmt.Sprintf("no node or group of this name runs app %s%s", c.app.Name, orMeant(from, senders))))
 		}
 	}
 	switch {
@@ -314,11 +321,23 @@ func (c *messagingCheck) push(path *field.Path) (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("does not run app %s, and its requests are for nodes that do: run it there too, or name another node, a group or all. "+
 			"For a server of your own, name its app in server", servingApp(c.app))))
 	case none(members, p.To):
-		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s: use a node, a group or all", servingApp(c.app))))
+		errs = append(errs, field.Invalid(path.Child("to"), p.To, fmt.Sprintf("no node or group of this name runs app %s%s", servingApp(c.app), orMeant(p.To, members))))
 	case !slices.ContainsFunc(senders, func(m apps.Member) bool { return pushes(p, m, members) }):
 		errs = append(errs, field.Invalid(path.Child("to"), p.To, "reaches nobody but its sender: name another node, or a group with one"))
 	}
 	return errs
+}
+
+// orMeant asks for the member or group most similar to a misspelt one.
+func orMeant(name string, members []apps.Member) string {
+	names := []string{apps.AddresseeAll}
+	for _, m := range members {
+		names = append(names, m.Node, m.Group)
+	}
+	if near := wording.Nearest(name, names); near != "" {
+		return ": did you mean " + near + "?"
+	}
+	return ": use a node, a group or all"
 }
 
 // pushes reports whether a member sends a push: it is to send, and somebody else is addressed.

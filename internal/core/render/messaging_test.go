@@ -196,7 +196,7 @@ func TestAClientCallsTheNodesThatRunAServerOfTheUsersOwn(t *testing.T) {
 
 func TestErrorsOfClientsOfOwnServersHaveFieldAndReason(t *testing.T) {
 	for name, c := range map[string]struct{ from, to, want string }{
-		"an unknown server":       {"server: tracks", "server: traks", `messaging.server: Invalid value: "traks": there is no app "traks"`},
+		"an unknown server":       {"server: tracks", "server: traks", `messaging.server: Invalid value: "traks": there is no app "traks": did you mean tracks?`},
 		"a server that is none":   {"server: tracks", "server: chat", `messaging.server: Invalid value: "chat": is no app of your own: want one with image and command`},
 		"a server on no node":     {"apps: [tracks]", "apps: []", `messaging.server: Invalid value: "tracks": no node runs it`},
 		"a client of nothing":     {", push: {from: [a], to: b, period: 1s}", "", "messaging: Invalid value: \"client\": calls server tracks and sends nothing"},
@@ -294,10 +294,11 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 		"CBOR of an XML model":               {[]string{"payload: nffi}, reply", "payload: nffi}, encoding: cbor, reply"}, "spec.apps[2].messaging.encoding", "model nffi"},
 		"JSON in SOAP":                       {[]string{"transport: coap\n", "transport: soap\n", "encoding: cbor", "encoding: json", "      coap: {ackTimeout: 5s, maxRetransmit: 2}\n", ""}, "spec.apps[0].messaging.encoding", "SOAP carries XML"},
 		"a reply too small for its id":       {[]string{"reply: bytes:2000", "reply: bytes:8"}, "spec.apps[2].messaging.reply", "its message id has to fit"},
-		"a payload that is none":             {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", "want geojson, geojson-ids, nffi, nffi-long, nffi:N"},
+		"a payload that is none":             {[]string{"payload: nffi, phase", "payload: video, phase"}, "spec.apps[1].messaging.push.payload", `"video": want geojson, geojson-ids, nffi, nffi-long, nffi:N, gps, image:N or bytes:N`},
 		"messages and a push":                {[]string{"encoding: cbor", "encoding: cbor\n      push: {to: all, period: 1s}"}, "spec.apps[0].messaging", "several of messages, configMap and push"},
 		"a push to nobody":                   {[]string{"push: {to: a,", "push: {to: c,"}, "spec.apps[1].messaging.push.to", "no node or group of this name runs app track"},
 		"a push to a node without the app":   {[]string{"push: {to: a,", "push: {to: b-2,"}, "spec.apps[1].messaging.push.to", `"b-2": does not run app track, and its requests are for nodes that do: run it there too, or name another node, a group or all. For a server of your own, name its app in server`},
+		"a push to a misspelt group":         {[]string{"push: {to: a,", "push: {to: al,"}, "spec.apps[1].messaging.push.to", "no node or group of this name runs app track: did you mean all?"},
 		"a push from nobody":                 {[]string{"from: [a-1]", "from: [a-2]"}, "spec.apps[2].messaging.push.from[0]", "no node or group of this name runs app report"},
 		"a period of nothing":                {[]string{"period: 20s", "period: 0s"}, "spec.apps[2].messaging.push.period", "must be 1ms or more"},
 		"a message from nobody":              {[]string{"from: b-2, to: all", "from: b-9, to: all"}, "spec.apps[0].messaging.messages[2]", "no node of this name runs app chat"},
@@ -326,5 +327,11 @@ func TestErrorsOfRequestsHaveFieldAndReason(t *testing.T) {
 			}
 			t.Errorf("errors %v; want one of %s with %q", errs, c.field, c.want)
 		})
+	}
+}
+
+func TestAPairWithAMisspeltBrokerIsSaidOnce(t *testing.T) {
+	if _, errs := exchanging(t, "broker: rabbit, ", "broker: rabit, "); len(errs) != 1 {
+		t.Errorf("errors %v; want that of the near proxy alone", errs)
 	}
 }

@@ -92,7 +92,7 @@ func (t *Topology) hostsOf(reference string) (v1alpha1.App, []Node, error) {
 	}
 	app, found := t.apps[name]
 	if !found {
-		return app, nil, fmt.Errorf("there is no app %q", name)
+		return app, nil, t.NoApp(name)
 	}
 	if !qualified {
 		return app, t.NodesRunning(name), nil

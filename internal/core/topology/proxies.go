@@ -136,11 +136,15 @@ func withoutPort(p *v1alpha1.Proxy) *v1alpha1.Proxy {
 
 // checkSameBroker finds a pair whose proxies resolve the broker differently.
 func (t references) checkSameBroker(far, near Node, app v1alpha1.App, path *field.Path) field.ErrorList {
+	there, err := t.Broker(near, v1alpha1.ProtocolAMQP, app.Proxy.Broker)
+	if err != nil {
+		return nil // it is said of the near one
+	}
 	here, err := t.Broker(far, v1alpha1.ProtocolAMQP, app.Proxy.Broker)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path, app.Proxy.Broker, "broker of the near proxy: "+err.Error())}
 	}
-	if there, err := t.Broker(near, v1alpha1.ProtocolAMQP, app.Proxy.Broker); err == nil && there.Name != here.Name {
+	if there.Name != here.Name {
 		return field.ErrorList{field.Invalid(path, app.Proxy.Broker, fmt.Sprintf("broker %s of the near proxy is the one on %s, and here the one on %s: name one, such as %s/%[1]s",
 			app.Proxy.Broker, there.Name, here.Name, here.Name))}
 	}

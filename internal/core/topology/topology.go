@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"vignette.dev/vignette/internal/wording"
 	"vignette.dev/vignette/operators/api/v1alpha1"
 )
 
@@ -98,6 +100,11 @@ type Topology struct {
 func (t *Topology) App(name string) (v1alpha1.App, bool) {
 	a, ok := t.apps[name]
 	return a, ok
+}
+
+// NoApp is the error about the name of an app that there is not.
+func (t *Topology) NoApp(name string) error {
+	return fmt.Errorf("there is no app %q%s", name, wording.DidYouMean(name, slices.Sorted(maps.Keys(t.apps))))
 }
 
 // Node returns a node by its name.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -122,8 +123,11 @@ func newMaker(kind string, s Sender, seed int64) (Maker, error) {
 		}
 		return k.ofNumber(s, n, seed)
 	}
-	return nil, fmt.Errorf("payload %q: want geojson, geojson-ids, nffi, nffi-long, nffi:N, gps, image:N, bytes:N or file:PATH", kind)
+	return nil, fmt.Errorf("payload %q: %w", kind, ErrKind)
 }
+
+// ErrKind is the error of New about a kind that there is not.
+var ErrKind = errors.New("want geojson, geojson-ids, nffi, nffi-long, nffi:N, gps, image:N, bytes:N or file:PATH")
 
 // NewEncoded returns a Maker of geojson or nffi in an encoding and a compression. An empty encoding is the kind's own.
 func NewEncoded(kind, encodingName, compression string, s Sender, seed int64) (Maker, error) {
