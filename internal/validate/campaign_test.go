@@ -149,7 +149,7 @@ func TestReferenceFiguresInTheFilesAreChecked(t *testing.T) {
 		"a ConfigMap apart":  {with, "campaign.yaml:5: warning: spec.reference.ref: ConfigMap paper is not among these objects: until the cluster has it, the campaign waits with Accepted=False"},
 		"an unknown point":   {object("data: {a.csv: \"run,metric,value\\nbaseline-lite,medianSeconds,0.5\\n\"}\n"), `campaign.yaml:5: spec.reference: ConfigMap paper, key a.csv, row 2, column run: "baseline-lite" is unknown: did you mean baseline-light? want one of baseline-light, baseline-heavy, satcom-light, satcom-heavy`},
 		"two keys":           {object("data: {a.csv: x, b.csv: y}\n"), "campaign.yaml:5: spec.reference: ConfigMap paper has keys a.csv, b.csv: name one in key"},
-		"a key that lacks":   {strings.Replace(object("data: {a.csv: x}\n"), "ref: paper", "ref: paper, key: c.csv", 1), "campaign.yaml:5: warning: spec.reference.ref: ConfigMap paper has no key c.csv: until it has, the campaign waits with Accepted=False"},
+		"a key that lacks":   {strings.Replace(object("data: {a.csv: x}\n"), "ref: paper", "ref: paper, key: c.csv", 1), "campaign.yaml:5: warning: spec.reference.ref: ConfigMap paper has no key c.csv (did you mean a.csv?): until it has, the campaign waits with Accepted=False"},
 		"a key without name": {strings.Replace(with, "ref: paper", "key: c.csv", 1), "campaign.yaml:5: spec.reference.ref: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -179,8 +179,8 @@ func (d *document) checkKind(apiVersion string) []Finding {
 		return []Finding{d.finding("items", "must be a list of objects, each with apiVersion, kind, metadata and spec")}
 	case group != "vignette.dev":
 		f := d.warning("kind", fmt.Sprintf("%s of %s is not an object of vignette: it was not checked", d.kind, apiVersion))
-		if d.kind == "ConfigMap" {
-			f.Message = "ConfigMap of v1 is not an object of vignette: only what the other objects take from it is checked"
+		if d.kind == "ConfigMap" || d.kind == "Secret" {
+			f.Message = d.kind + " of v1 is not an object of vignette: only what the other objects take from it is checked"
 		}
 		if err == nil {
 			f.Message += "; vignette's has apiVersion: " + definition.apiVersion()

@@ -162,9 +162,14 @@ func TestWhatTheFilesDoNotHaveIsAWarning(t *testing.T) {
 		want []string
 	}{
 		"a ConfigMap and a Secret": {withEnv, []string{"spec.apps[5].env[1].configMap.name: ConfigMap c is not among these objects: until the cluster has it, the experiment waits with Accepted=False",
-			"spec.apps[5].env[2].secret.name: Secret s is not among these objects: until the cluster has it, the nodes that need it do not start"}},
-		"a key": {withEnv + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {other: x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: x}\n",
+			"spec.apps[5].env[2].secret.name: Secret s is not among these objects: until the cluster has it, the experiment waits with Accepted=False"}},
+		"a key": {withEnv + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {other: x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, labels: {vignette.dev/for-experiments: 'true'}}\nstringData: {k: x}\n",
 			[]string{"spec.apps[5].env[1].configMap.name: ConfigMap c has no key k"}},
+		"similar names and keys": {withEnv + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: cc}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s, labels: {vignette.dev/for-experiments: 'true'}}\nstringData: {kk: x}\n",
+			[]string{"spec.apps[5].env[1].configMap.name: ConfigMap c is not among these objects (did you mean cc?): until",
+				"spec.apps[5].env[2].secret.name: Secret s has no key k (did you mean kk?): until it has, the nodes that need it do not start"}},
+		"a Secret without its label": {withEnv + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: x}\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {k: x}\n",
+			[]string{"spec.apps[5].env[2].secret.name: Secret s does not have the label vignette.dev/for-experiments=true: until it has, the experiment waits with Accepted=False"}},
 		"nothing": {withEnv + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {k: x}\n---\napiVersion: bitnami.com/v1alpha1\nkind: SealedSecret\nmetadata: {name: s}\n", nil},
 		"tracks and terrain": {scenario, []string{"spec.propagation.terrain.configMap: ConfigMap hills is not among these objects: until the cluster has it, the scenario is not compiled",
 			"spec.sources[0].configMap: ConfigMap tracks is not among these objects"}},

@@ -190,6 +190,8 @@ type surroundings struct {
 	templates map[string]bool
 	// contents has the keys of the ConfigMaps and Secrets in the files, by kind.
 	contents map[string]keyed
+	// forbidden has the Secrets in the files that lack the label by which experiments may use them.
+	forbidden map[string]bool
 }
 
 // allSurroundings has those of all namespaces of the files' objects.
@@ -210,7 +212,7 @@ func (a *allSurroundings) of(namespace string) surroundings {
 		return known
 	}
 	known := surroundings{a.waveforms, map[v1alpha1.KeyReference]string{}, map[v1alpha1.KeyReference]int{}, map[string]compiled{}, map[string]bool{},
-		map[string]keyed{"ConfigMap": {}, "Secret": {}}}
+		map[string]keyed{"ConfigMap": {}, "Secret": {}}, map[string]bool{}}
 	for _, d := range inNamespace(a.documents, namespace) {
 		switch d.kind {
 		case "ConfigMap":
