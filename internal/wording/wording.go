@@ -57,6 +57,9 @@ func DidYouMean(name string, known []string) string {
 func Nearest(word string, names []string) string {
 	best, fewest := "", max(1, min(3, len(word)/2))+1
 	for _, name := range names {
+		if longer := len(word) - len(name); max(longer, -longer) >= fewest {
+			continue // a text of any length takes no time
+		}
 		if n := edits(strings.ToLower(word), strings.ToLower(name)); n < fewest {
 			best, fewest = name, n
 		}
@@ -64,24 +67,29 @@ func Nearest(word string, names []string) string {
 	return best
 }
 
-// edits is Levenshtein's distance.
+// edits is Levenshtein's distance, where two letters in each other's place count as one edit.
 func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range rows[0] {
+		rows[0][j] = j
 	}
 	for i := 1; i <= len(a); i++ {
-		diagonal := row[0]
-		row[0] = i
 		for j := 1; j <= len(b); j++ {
-			cost := diagonal
+			cost := rows[i-1][j-1]
 			if a[i-1] != b[j-1] {
 				cost++
 			}
-			diagonal, row[j] = row[j], min(cost, row[j]+1, row[j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cost = min(cost, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = min(cost, rows[i-1][j]+1, rows[i][j-1]+1)
 		}
 	}
-	return row[len(b)]
+	return rows[len(a)][len(b)]
 }
 
 // Time as a user writes it: 240h, not 240h0m0s.

@@ -30,6 +30,14 @@ func TestAChoiceEndsWithOr(t *testing.T) {
 	}
 }
 
+func TestTheNearestNameHasTheFewestMistakes(t *testing.T) {
+	for word, want := range map[string]string{"naer": "near", "btf": "bft", "brokr": "broker", "Broker": "broker", "fra": "far", "sink": ""} {
+		if got := Nearest(word, []string{"far", "near", "bft", "broker"}); got != want {
+			t.Errorf("%s: %q, want %q", word, got, want)
+		}
+	}
+}
+
 func TestAnAmountOfBytesShowsItsFigures(t *testing.T) {
 	for n, want := range map[int64]string{
 		5 << 30: "5.00 GiB", 1 << 30: "1.00 GiB", 1<<30 - 1<<20: "1023.00 MiB", 2_474_639: "2.36 MiB", 1 << 20: "1.00 MiB",
