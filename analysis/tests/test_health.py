@@ -1,5 +1,6 @@
 import json
 
+import pytest
 from lab import T0, gap, gap_names
 
 from vignette_analysis import analyse
@@ -111,6 +112,15 @@ def test_what_the_platform_saw_go_wrong_is_named(pair):
 def test_records_that_are_missing_are_named(pair):
     pair.state, pair.manifest = None, None
     assert gap_names(analyse(pair.write()).results) == {"state.json", "manifest.json"}
+
+
+@pytest.mark.parametrize("name", ["state.json", "manifest.json"])
+@pytest.mark.parametrize("record", ["[]", "3", "null"])
+def test_a_record_that_is_no_object_is_named_and_the_rest_analysed(pair, name, record):
+    pair.event("nor/bft", "sent", 1.0, "a", "/nor/bft").event("prt/picture", "received", 1.5, "a", "/nor/bft")
+    (pair.write() / name).write_text(record)
+    results = analyse(pair.directory).results
+    assert gap(results, name)["reason"].startswith("JSON, but no object") and results["messages"]["received"] == 1
 
 
 def test_the_failure_of_an_app_is_named_once_from_its_log_or_else_from_its_last_report(pair):

@@ -91,6 +91,9 @@ class Run:
         except ValueError as error:
             self.problems.append((name, f"{unreadable(error)}{_WITHOUT.get(name, '')}"))
             return None
+        if not isinstance(record, dict):
+            self.problems.append((name, f"JSON, but no object{_WITHOUT.get(name, '')}"))
+            return None
         _check_version(self.directory / name, record)
         return record
 
