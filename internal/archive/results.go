@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"path"
 	"strings"
 )
 
@@ -38,6 +41,24 @@ func (r *Run) ReplaceResult(p string, content io.Reader) (int64, error) {
 	r.results[p] = before
 	r.resultBytes += before
 	return size, err
+}
+
+// RemoveResult removes a file of the analysis, if it is there.
+func (r *Run) RemoveResult(p string) error {
+	r.replacing.Lock()
+	defer r.replacing.Unlock()
+	size := r.sizeOf(p)
+	if err := r.root.Remove(p); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	} else if err != nil {
+		return fmt.Errorf("archive: %w", err)
+	}
+	r.count(&r.recordBytes, -size)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.resultBytes -= r.results[p]
+	delete(r.results, p)
+	return r.syncDir(path.Dir(p))
 }
 
 // beginResult makes the room of the file that is replaced available to one request.

@@ -416,7 +416,12 @@ func (s *Server) replaceResult(w http.ResponseWriter, r *http.Request, run *run,
 	if err != nil {
 		return 0, err
 	}
-	return run.files.ReplaceResult(p, body)
+	size, err := run.files.ReplaceResult(p, body)
+	if err != nil && slices.Contains([]int{http.StatusInsufficientStorage, http.StatusRequestEntityTooLarge}, classify(err).status) {
+		// One of an earlier analysis would stand beside results that are not its own.
+		err = errors.Join(err, run.files.RemoveResult(p))
+	}
+	return size, err
 }
 
 func encodeResults(results runapi.Results) (io.Reader, error) {

@@ -622,6 +622,26 @@ func TestALogThatWasRefusedForSeveralReasonsNamesEachOnce(t *testing.T) {
 	}
 }
 
+func TestAResultWithoutRoomLeavesNoneOfAnEarlierAnalysis(t *testing.T) {
+	l := newLab(t, func(c *Config) { c.QuotaBytes = 4 })
+	l.plan()
+	put := func(text string) error {
+		return l.as("workflow").PutResult(t.Context(), runUID, "messages.csv", strings.NewReader(text))
+	}
+	if err := put("old"); err != nil {
+		t.Fatal(err)
+	}
+	if err := put("newer"); status(err) != http.StatusInsufficientStorage {
+		t.Fatalf("%v: want 507", err)
+	}
+	if _, err := l.as("admin").File(t.Context(), runUID, "results/messages.csv"); status(err) != http.StatusNotFound {
+		t.Errorf("the table is there still (%v); want 404", err)
+	}
+	if err := put("next"); err != nil || l.file("results/messages.csv") != "next" {
+		t.Errorf("a table in all of the quota: %v; want it taken", err)
+	}
+}
+
 func TestResultsHaveAQuotaOfTheirOwn(t *testing.T) {
 	l := newLab(t, func(c *Config) { c.QuotaBytes = 10 })
 	l.plan()
