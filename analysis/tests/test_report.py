@@ -1,7 +1,6 @@
 """The report as a file: complete, bounded, escaped, the same every time, and broken parts named."""
 
 import base64
-import dataclasses
 import hashlib
 import json
 import re
@@ -15,7 +14,7 @@ from lab import BFT, PICTURE, SECOND, T0, Lab, gap
 from vignette_analysis import analyse, outputs, report
 from vignette_analysis.__main__ import main
 from vignette_analysis.data.gaps import Gaps
-from vignette_analysis.figures import display, summary
+from vignette_analysis.figures import display, summary, surroundings
 from vignette_analysis.report import asked, charts, delays, freshness, mapdata, mapping, radios, traffic, words
 from vignette_analysis.report.parts import Table
 
@@ -92,8 +91,11 @@ def test_a_terminal_has_age_hops_and_sinr_in_a_line_each(eight_vehicles):
 
 
 def test_a_terminal_says_where_no_node_had_a_route(eight_vehicles):
-    nowhere = pl.DataFrame([("hf", 0, None, 72)], eight_vehicles.hop_histogram.schema, orient="row")
-    lines = outputs.terminal(dataclasses.replace(eight_vehicles, hop_histogram=nowhere)).splitlines()
+    histogram = pl.DataFrame([("hf", 0, None, 72)], eight_vehicles.hop_histogram.schema, orient="row")
+    networks = [{"name": "hf"}]
+    surroundings.add_figures(surroundings.Surroundings(eight_vehicles.positions, eight_vehicles.links, eight_vehicles.hops, histogram), networks)
+    assert networks == [{"name": "hf", "hops": {"mean": None, "max": None, "withoutRoutePercent": 100.0}}]
+    lines = outputs.tables(eight_vehicles.results | {"networks": networks}).splitlines()
     assert "Hops on hf: no node had a route to another one" in lines
 
 

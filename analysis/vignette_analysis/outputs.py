@@ -1,7 +1,6 @@
 """The files of an analysis: results.json, tables as CSV and Parquet, plots, and a table for the terminal."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import polars as pl
@@ -141,32 +140,30 @@ def _networks(results: dict) -> pl.DataFrame:
 
 def terminal(analysis: Analysis) -> str:
     """The text of tables.txt, which the analysis also prints."""
-    return tables(analysis.results, analysis.run.plan, _age_hops_sinr(analysis))
+    return tables(analysis.results, analysis.run.plan)
 
 
-def _age_hops_sinr(analysis: Analysis) -> list[str]:
+def _age_hops_sinr(results: dict) -> list[str]:
     """Sentences on the age of information, the hops of routes and the SINR of links, where a run has them."""
-    lines, age = [], analysis.age.drop_nulls("meanSeconds")
-    if age.height:
-        pairs = f"{age.height} of {analysis.age.height} pairs of publisher and subscriber"
-        lines.append(f"Age of information: mean {age['meanSeconds'].mean():.3f} s over {pairs}, greatest {age['maxSeconds'].max():.3f} s")
-    for (network,), part in analysis.hop_histogram.partition_by("network", as_dict=True, maintain_order=True).items():
-        routed = part.drop_nulls("hops")
-        if routed.is_empty():
-            lines.append(f"Hops on {network}: no node had a route to another one")
+    lines = []
+    if age := results.get("age"):
+        pairs = f"{age['knownPairs']} of {age['pairs']} pairs of publisher and subscriber"
+        lines.append(f"Age of information: mean {age['meanSeconds']:.3f} s over {pairs}, greatest {age['maxSeconds']:.3f} s")
+    networks = results["networks"] or []
+    for name, hops in ((network["name"], network["hops"]) for network in networks if "hops" in network):
+        if hops["mean"] is None:
+            lines.append(f"Hops on {name}: no node had a route to another one")
             continue
-        mean = (routed["hops"] * routed["pairs"]).sum() / routed["pairs"].sum()
-        without = summary.share(part["pairs"].sum() - routed["pairs"].sum(), part["pairs"].sum())
-        lines.append(f"Hops on {network}: mean {mean:.2f}, greatest {routed['hops'].max()}; {without} % of all pairs of nodes without a route")
-    links = analysis.links.filter(pl.col("sinrDB").is_finite()).group_by("network", "source", "receiver").agg(sinr=pl.col("sinrDB").median())
-    for (network,), part in links.sort("network").partition_by("network", as_dict=True, maintain_order=True).items():
-        low, median, high = (f"{part['sinr'].quantile(q, interpolation='linear'):.1f}" for q in (0.05, 0.5, 0.95))
-        lines.append(f"SINR on {network}, median of each link: {median} dB in the middle, {low} to {high} dB for 90 % of {part.height} links")
+        without = summary.short(hops["withoutRoutePercent"])
+        lines.append(f"Hops on {name}: mean {hops['mean']:.2f}, greatest {hops['max']}; {without} % of all pairs of nodes without a route")
+    for name, sinr in ((network["name"], network["sinrDB"]) for network in networks if "sinrDB" in network):
+        low, median, high = (f"{sinr[figure]:.1f}" for figure in ("p5", "median", "p95"))
+        lines.append(f"SINR on {name}, median of each link: {median} dB in the middle, {low} to {high} dB for 90 % of {sinr['links']} links")
     return lines
 
 
-def tables(results: dict, plan: dict | None = None, sentences: Sequence[str] = ()) -> str:
-    """A compact table as in published studies, and these sentences. With the run record, also changes made by hand during the run."""
+def tables(results: dict, plan: dict | None = None) -> str:
+    """A compact table as in published studies. With the run record, also changes made by hand during the run."""
     # The phase is left out: it changes after the analysis.
     lines = [f"{results['namespace']}/{results['experiment']}  {results['durationSeconds']:.1f} s  uid {results['uid']}"]
     entry = summary.group(results)
@@ -188,7 +185,7 @@ def tables(results: dict, plan: dict | None = None, sentences: Sequence[str] = (
         if frames is not None:
             line += f"; {frames['sent']} frames sent, {frames['received']} received, dropped {summary.dropped(frames)}"
         lines.append(line)
-    lines += [*sentences, *_by_hand(plan or {})]
+    lines += [*_age_hops_sinr(results), *_by_hand(plan or {})]
     gaps = results["gaps"] or []
     lines += ["", f"Missing: {len(gaps) or 'nothing'}"]
     lines += [_sentence(gap) for gap in gaps]

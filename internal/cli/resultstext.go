@@ -48,6 +48,9 @@ func resultsText(r runapi.Results) string {
 	if networks := networksTable(r.Networks); len(networks) > 1 {
 		b.WriteString("\n" + networks.String())
 	}
+	if text := ageLine(r.Age) + surroundingsText(r.Networks); text != "" {
+		b.WriteString("\n" + text)
+	}
 	if len(r.Clocks) > 0 {
 		b.WriteString("\n" + clocksTable(r.Clocks).String())
 	}
@@ -209,6 +212,30 @@ func networksTable(networks []runapi.NetworkResult) table {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// ageLine has the age of information; empty for older results.
+func ageLine(a *runapi.AgeResult) string {
+	if a == nil {
+		return ""
+	}
+	return fmt.Sprintf("Age of information: mean %s over %d of %d pairs of publisher and subscriber, greatest %s\n",
+		seconds(a.MeanSeconds), a.KnownPairs, a.Pairs, seconds(a.MaxSeconds))
+}
+
+// surroundingsText has a line for each network's hops, and one for its SINR.
+func surroundingsText(networks []runapi.NetworkResult) (text string) {
+	for _, n := range networks {
+		if h := n.Hops; h != nil && (h.Mean == nil || h.Max == nil) {
+			text += fmt.Sprintf("Hops on %s: no node had a route to another one\n", oneLine(n.Name))
+		} else if h != nil {
+			text += fmt.Sprintf("Hops on %s: mean %.2f, greatest %d; %s %% of all pairs of nodes without a route\n", oneLine(n.Name), *h.Mean, *h.Max, percentText(h.WithoutRoutePercent))
+		}
+		if s := n.SINRDB; s != nil {
+			text += fmt.Sprintf("SINR on %s, median of each link: %.1f dB in the middle, %.1f to %.1f dB for 90 %% of %d links\n", oneLine(n.Name), s.Median, s.P5, s.P95, s.Links)
+		}
+	}
+	return text
 }
 
 func frameCells(f *runapi.NetworkFrames) []cell {

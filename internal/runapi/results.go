@@ -31,6 +31,8 @@ type Results struct {
 	Bursts []BurstResult `json:"bursts,omitempty"`
 	// Picture compares reported positions with true ones. Absent if no message reports a position, and in older results.
 	Picture *PictureResult `json:"picture,omitempty"`
+	// Age of information. Absent if no pair of publisher and subscriber has one, and in older results.
+	Age *AgeResult `json:"age,omitempty"`
 	// MessageSizes are the sizes of messages on the wire by protocol, from captures. Absent without captures of messages, and in older results.
 	MessageSizes []MessageSize   `json:"messageSizes,omitempty"`
 	Networks     []NetworkResult `json:"networks"`
@@ -45,6 +47,16 @@ type Results struct {
 	RerunOf string `json:"rerunOf,omitempty"`
 	// BasedOn is the UID of the run whose spec was changed to make this one.
 	BasedOn string `json:"basedOn,omitempty"`
+}
+
+// AgeResult is how long ago the freshest message that has arrived was sent, over pairs of publisher and subscriber.
+type AgeResult struct {
+	// Pairs of publisher and subscriber; the figures are of the KnownPairs.
+	Pairs      int64 `json:"pairs"`
+	KnownPairs int64 `json:"knownPairs"`
+	// MeanSeconds of the pairs' means over time.
+	MeanSeconds float64 `json:"meanSeconds"`
+	MaxSeconds  float64 `json:"maxSeconds"`
 }
 
 // MessageSize is the size of a protocol's messages on the wire: all bytes of the frames that carried one from the node that sent it, without FCS.
@@ -357,6 +369,9 @@ type NetworkResult struct {
 	TCP                   *TCPResult         `json:"tcp,omitempty"`
 	// Frames of all its radios in the same time. Absent in older results, and if no radio was sampled.
 	Frames *NetworkFrames `json:"frames,omitempty"`
+	// Hops of routes, and SINRDB of links. Absent if radiod knew none, and in older results.
+	Hops   *NetworkHops `json:"hops,omitempty"`
+	SINRDB *NetworkSINR `json:"sinrDB,omitempty"`
 	// Captured is the part of the traffic that captures cover; absent if that is all of it, or nothing.
 	Captured *Captured `json:"captured,omitempty"`
 }
@@ -367,6 +382,22 @@ type NetworkFrames struct {
 	Received int64 `json:"received"`
 	// Drops by the reasons of docs/reference/radio/metrics.md.
 	Drops map[string]int64 `json:"drops"`
+}
+
+// NetworkHops are over all ordered pairs of nodes and seconds.
+type NetworkHops struct {
+	// Mean and Max of the routes; null if there was none.
+	Mean                *float64 `json:"mean"`
+	Max                 *int64   `json:"max"`
+	WithoutRoutePercent float64  `json:"withoutRoutePercent"`
+}
+
+// NetworkSINR has quantiles of each link's median SINR in dB.
+type NetworkSINR struct {
+	Links  int64   `json:"links"`
+	P5     float64 `json:"p5"`
+	Median float64 `json:"median"`
+	P95    float64 `json:"p95"`
 }
 
 // Captured names the part of a network's traffic that captures cover: what these nodes sent in this time after T0.

@@ -55,3 +55,12 @@ def of(run: Run, batch: pairs.Batch, came: Arrivals, end: int) -> pl.DataFrame:
         )
     figures = figures.fill_nan(None).cast({name: SCHEMA[name] for name in figures.columns})
     return pl.concat([pairs.named(run, batch.pairs), figures], how="horizontal")
+
+
+def summarise(ages: pl.DataFrame) -> dict | None:
+    """The figures of all pairs of publisher and subscriber; None where no pair has an age."""
+    known = ages.drop_nulls("meanSeconds")
+    if known.is_empty():
+        return None
+    mean, greatest = known["meanSeconds"].mean(), known["maxSeconds"].max()
+    return {"pairs": ages.height, "knownPairs": known.height, "meanSeconds": mean, "maxSeconds": greatest}

@@ -10,6 +10,7 @@ from ..data.gaps import Gaps, merged
 from ..data.messages import Matching
 from ..data.run import Run, is_log, stopped_early
 from . import (
+    age,
     agents,
     bursts,
     clocks,
@@ -116,6 +117,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
     lateness.examine(run, log, late)
     judged = _bounded(run, matching, late, computed, sampled, gaps)
     around = surroundings.read(run, gaps)
+    surroundings.add_figures(around, networks)
     pictured = picture.compute(run, matching, reported, around.positions, gaps)
     own_clocks = clocks.summarise(run, gaps)
     captured = captures.examine(run, log, networks, gaps, left_out)
@@ -124,6 +126,7 @@ def analyse(directory: str | Path, left_out: dict[str, str] | None = None) -> An
         "pairs": between,
         "bursts": bursts.summarise(bursting) if bursting.height else None,
         "picture": pictured.results,
+        "age": age.summarise(flowing.age),
         "messageSizes": wire.summarise(run, captured.sizes, matching.messages),
         "hosts": hostload.summarise(run, log),
         "clocks": own_clocks,
@@ -172,7 +175,7 @@ def _results(run: Run, gaps: Gaps, judged: dict, computed: deliveries.Figures, n
         **({"requests": everything["requests"]} if "requests" in everything else {}),
         "groups": computed.groups or None,
         "publishers": computed.publishers or None,
-        **{name: found[name] for name in ("pairs", "bursts", "picture", "messageSizes") if found[name]},
+        **{name: found[name] for name in ("pairs", "bursts", "picture", "age", "messageSizes") if found[name]},
         "networks": networks or None,
         "gaps": merged(gaps.found),
         **({"notes": merged(gaps.notes)} if gaps.notes else {}),

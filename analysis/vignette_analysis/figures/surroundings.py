@@ -99,6 +99,25 @@ def read(run: Run, gaps: Gaps) -> Surroundings:
     return Surroundings(moved, counted, hops, _histogram(run, tables, hops))
 
 
+def add_figures(around: Surroundings, networks: list[dict]) -> None:
+    """Add the hops of routes and the SINR of links to the results of the networks that have them."""
+    links = around.links.filter(pl.col("sinrDB").is_finite()).group_by("network", "source", "receiver").agg(sinr=pl.col("sinrDB").median())
+    for network in networks:
+        of = pl.col("network").cast(pl.String) == network["name"]
+        if (pairs := around.hop_histogram.filter(of)).height:
+            network["hops"] = _hop_figures(pairs)
+        if (sinr := links.filter(of)["sinr"]).len():
+            quantiles = {name: sinr.quantile(q, interpolation="linear") for name, q in (("p5", 0.05), ("median", 0.5), ("p95", 0.95))}
+            network["sinrDB"] = {"links": sinr.len(), **quantiles}
+
+
+def _hop_figures(pairs: pl.DataFrame) -> dict:
+    routed, total = pairs.drop_nulls("hops"), pairs["pairs"].sum()
+    with_route = routed["pairs"].sum()
+    mean = (routed["hops"] * routed["pairs"]).sum() / with_route if with_route else None
+    return {"mean": mean, "max": routed["hops"].max(), "withoutRoutePercent": 100 * (total - with_route) / total if total else 0.0}
+
+
 _LOGGED = {"ts": pl.Int64, "position": pl.List(pl.Float64)}
 
 

@@ -20,6 +20,15 @@ export interface components {
             late: number;
             worstSeconds: number;
         };
+        /** @description AgeResult is how long ago the freshest message that has arrived was sent, over pairs of publisher and subscriber. */
+        AgeResult: {
+            /** @description pairs of publisher and subscriber; the figures are of the knownPairs. */
+            pairs: number;
+            knownPairs: number;
+            /** @description meanSeconds of the pairs' means over time. */
+            meanSeconds: number;
+            maxSeconds: number;
+        };
         /** @description AgentClock is the state of a node's own clock, which is measured against the server's and corrected periodically. */
         AgentClock: {
             /** @description offsetSeconds is the node's clock less the server's at the last measurement, before its correction. The error is at most uncertaintySeconds: half the round trip. */
@@ -927,6 +936,13 @@ export interface components {
                 [key: string]: number;
             } | null;
         };
+        /** @description NetworkHops are over all ordered pairs of nodes and seconds. */
+        NetworkHops: {
+            /** @description mean and max of the routes; null if there was none. */
+            mean: number | null;
+            max: number | null;
+            withoutRoutePercent: number;
+        };
         /** @description NetworkResult is the data volume of one network. */
         NetworkResult: {
             name: string;
@@ -939,8 +955,18 @@ export interface components {
             tcp?: components["schemas"]["TCPResult"];
             /** @description frames of all its radios in the same time. Absent in older results, and if no radio was sampled. */
             frames?: components["schemas"]["NetworkFrames"];
+            /** @description hops of routes, and sinrDB of links. Absent if radiod knew none, and in older results. */
+            hops?: components["schemas"]["NetworkHops"];
+            sinrDB?: components["schemas"]["NetworkSINR"];
             /** @description captured is the part of the traffic that captures cover; absent if that is all of it, or nothing. */
             captured?: components["schemas"]["Captured"];
+        };
+        /** @description NetworkSINR has quantiles of each link's median SINR in dB. */
+        NetworkSINR: {
+            links: number;
+            p5: number;
+            median: number;
+            p95: number;
         };
         /** @description NetworkTiming says how punctual a network's emulation was from T0 to the end of the drain. */
         NetworkTiming: {
@@ -1730,6 +1756,8 @@ export interface components {
             bursts?: components["schemas"]["BurstResult"][];
             /** @description picture compares reported positions with true ones. Absent if no message reports a position, and in older results. */
             picture?: components["schemas"]["PictureResult"];
+            /** @description age of information. Absent if no pair of publisher and subscriber has one, and in older results. */
+            age?: components["schemas"]["AgeResult"];
             /** @description messageSizes are the sizes of messages on the wire by protocol, from captures. Absent without captures of messages, and in older results. */
             messageSizes?: components["schemas"]["MessageSize"][];
             networks: components["schemas"]["NetworkResult"][] | null;
