@@ -16,6 +16,6 @@ export default defineConfig({
     modulePreload: { polyfill: false },
   },
   server: { proxy: { "/k8s": passedOn, "/console": passedOn } },
-  // The first drawing of a page takes seconds on a busy machine.
-  test: { environment: "jsdom", include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/setup.ts"], testTimeout: 60_000 },
+  // A process for each file would load React and jsdom again. The first drawing of a page takes seconds on a busy machine.
+  test: { pool: "vmThreads", environment: "jsdom", include: ["src/**/*.test.{ts,tsx}"], setupFiles: ["src/testing/setup.ts"], testTimeout: 60_000 },
 });

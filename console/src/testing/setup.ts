@@ -4,6 +4,7 @@ import { afterEach } from "vitest";
 if (typeof window !== "undefined") {
   // jsdom has no media queries, which Mantine asks for.
   Object.defineProperty(window, "matchMedia", {
+    configurable: true, // so that tests can stub it
     value: (query: string) => ({ matches: false, media: query, addEventListener: () => undefined, removeEventListener: () => undefined, addListener: () => undefined, removeListener: () => undefined }),
   });
 
