@@ -212,7 +212,8 @@ func (r *round) addFile(ctx context.Context, name string) error {
 	return nil
 }
 
-// noteLeftOut reports a log that the app keeps to itself, once. Another round ships the event. Later rounds try to read the log again.
+// noteLeftOut reports a name in the log folder of which nothing is archived, once. Another round ships the event.
+// Later rounds try to read a log again.
 func (r *round) noteLeftOut(name, why string) {
 	if r.leftOut[name] {
 		return
