@@ -11,13 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// mayEvict reports whether the budgets of a namespace let one of its pods be evicted while all run.
+// mayEvict reports whether the budgets of a namespace let one of its pods be evicted while all run. Of a pod with two the API server
+// refuses evictions as an error, at which kubectl drain gives up.
 func (w *world) mayEvict(namespace string) bool {
 	w.t.Helper()
 	var budgets policyv1.PodDisruptionBudgetList
 	w.must(w.api.List(w.t.Context(), &budgets, client.InNamespace(namespace)))
 	for _, pod := range w.podsIn(namespace) {
-		kept := false
+		kept := 0
 		for _, budget := range budgets.Items {
 			selector, err := metav1.LabelSelectorAsSelector(budget.Spec.Selector)
 			w.must(err)
@@ -27,9 +28,11 @@ func (w *world) mayEvict(namespace string) bool {
 					matched++
 				}
 			}
-			kept = kept || selector.Matches(labels.Set(pod.Labels)) && budget.Spec.MinAvailable.IntValue() >= matched
+			if selector.Matches(labels.Set(pod.Labels)) && budget.Spec.MinAvailable.IntValue() >= matched {
+				kept++
+			}
 		}
-		if !kept {
+		if kept != 1 {
 			return true
 		}
 	}
