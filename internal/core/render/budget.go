@@ -13,7 +13,10 @@ import (
 
 // Budget keeps the nodes of a run from being evicted, as by kubectl drain: a run cannot go on elsewhere.
 func Budget(e *v1alpha1.Experiment, nodes int) *policyv1.PodDisruptionBudget {
-	return budget(ownedMeta(e, fmt.Sprintf("%s-nodes-%s", e.Name, e.UID), labels(e)), nodes)
+	b := budget(ownedMeta(e, fmt.Sprintf("%s-nodes-%s", e.Name, e.UID), labels(e)), nodes)
+	// In the platform's namespace EMANE's pods have the experiment's labels too.
+	b.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: v1alpha1.LabelNode, Operator: metav1.LabelSelectorOpExists}}
+	return b
 }
 
 // EMANEBudget keeps a network's pods of EMANE from being evicted.
@@ -21,7 +24,7 @@ func EMANEBudget(network *v1alpha1.RadioNetwork, pods int) *policyv1.PodDisrupti
 	return budget(emaneMeta(network, network.Name), pods)
 }
 
-// budget is for all pods of an experiment, or of its network, in the namespace. Kubernetes takes no maxUnavailable for pods whose
+// budget is for the pods of an experiment, or of its network, in the namespace. Kubernetes takes no maxUnavailable for pods whose
 // owner has no scale.
 func budget(meta metav1.ObjectMeta, pods int) *policyv1.PodDisruptionBudget {
 	of := map[string]string{v1alpha1.LabelExperimentUID: meta.Labels[v1alpha1.LabelExperimentUID]}
