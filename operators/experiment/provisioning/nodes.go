@@ -65,7 +65,7 @@ func (p *Provisioner) resolveServer(ctx context.Context, s *scope.Scope) (bool, 
 
 // ensureBudget creates the budget of evictions before the first pod. One that exists must be its own, as the name has the UID.
 func (p *Provisioner) ensureBudget(ctx context.Context, s *scope.Scope) (bool, error) {
-	if len(s.Pods) == len(s.Topology.Nodes) {
+	if len(s.Pods) > 0 {
 		return false, nil
 	}
 	err := p.Objects.Create(ctx, render.Budget(s.Experiment, len(s.Topology.Nodes)))
