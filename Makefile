@@ -39,8 +39,9 @@ demo: ## Set up all that is needed, run scenarios/quickstart, print its results
 .PHONY: test
 test: ## Set up all that is needed, run the tests (others: test-emane, -gitops, -guest, -hosts, -kueue, -long, -restart, -starved, -vm)
 	@hack/pipeline test 'programs that tests use' 'hack/test-packages' 'generated files' '$(MAKE) -s verify' 'developer cluster tests' '$(MAKE) -s test-hack' $(INSTALL_STEPS) \
-		'tests with the race detector' '$(MAKE) -s test-unit' \
-		'tests without it, of the analysis and the console' '$(MAKE) -s -j3 --output-sync=target test-sequential test-analysis test-console' \
+		'tests with the race detector' '$(MAKE) -s test-race' \
+		'tests in real time, and beside them those without race detector, of the analysis and the console' \
+		'$(MAKE) -s -j4 --output-sync=target BESIDE="chrt --idle 0" test-real-time test-sequential test-analysis test-console' \
 		'end-to-end tests' '$(WITH_CLUSTER) $(MAKE) -s test-e2e' 'console in a browser' '$(WITH_CLUSTER) $(MAKE) -s test-browser'
 
 .PHONY: install
@@ -52,7 +53,7 @@ build: ## Build the web console and the programs, into bin/
 	@hack/console
 	@printf '%s\n' $(PROGRAMS) | xargs -P 2 -I{} bash -c 'p={}; go build $(GOFLAGS_BUILD) -o bin/$${p%%=*} $${p#*=}'
 
-# Tests with tight limits of time: nothing runs beside them, or they fail for what the others take.
+# Tests with tight limits of time, which mostly wait: what runs beside them has idle priority, or they fail for what it takes.
 REAL_TIME := ./internal/agent ./internal/radio/driver ./internal/radiod $(addprefix ./internal/radiod/,dataplane emaned networks packettap peers samples worker) ./internal/radioqueue ./internal/traffic
 # Tests in real time that start an API server and a manager.
 API_SERVER_TESTS := OnARealAPIServer
@@ -60,16 +61,22 @@ API_SERVER_TESTS := OnARealAPIServer
 WITH_RACE_DETECTOR := CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 hack/gotest pkgname -race -count=1 -timeout 30m
 
 .PHONY: test-unit
-test-unit: ## Unit and integration tests of the Go module's concurrent packages, with the race detector
+test-unit: test-race test-real-time ## Unit and integration tests of the Go module's concurrent packages, with the race detector
+
+.PHONY: test-race
+test-race: ## Those without tight limits of time
 	hack/python -c '' # clients of others that some tests hold ours against
 	others=$$(go list ./... | grep -vxF "$$(go list $(REAL_TIME); hack/sequential)") && $(WITH_RACE_DETECTOR) -p 3 -skip '$(API_SERVER_TESTS)' ./internal/proxy $$others # many wait; the longest first, so that it ends beside the others
-	$(WITH_RACE_DETECTOR) -p 1 -parallel 4 $(REAL_TIME) # those that run beside each other wait most of the time
 	$(WITH_RACE_DETECTOR) -p 2 -run '$(API_SERVER_TESTS)' ./operators/experiment ./operators/campaign ./images/console
+
+.PHONY: test-real-time
+test-real-time: ## Those with tight limits of time
+	$(WITH_RACE_DETECTOR) -p 1 -parallel 4 $(REAL_TIME) # those that run beside each other wait most of the time
 
 .PHONY: test-sequential
 test-sequential: ## Those of the other packages, without it: also kill the operator after every write, lag its caches, lose its events (VIGNETTE_SWEEP=full: every lag, half an hour); 200 topologies for each version of OLSR; validate every scenario; queue 10 000 requests
-	hack/gotest pkgname -count=1 -timeout 60m -skip '$(API_SERVER_TESTS)' $$(hack/sequential)
-	hack/gotest pkgname -count=1 -run QueuedRequestsTakeLittleMemory ./internal/proxy
+	$(BESIDE) hack/gotest pkgname -count=1 -timeout 60m -skip '$(API_SERVER_TESTS)' $$(hack/sequential)
+	$(BESIDE) hack/gotest pkgname -count=1 -run QueuedRequestsTakeLittleMemory ./internal/proxy
 
 .PHONY: test-hack
 test-hack: ## Unit tests of the developer cluster's and the tools' own modules
@@ -79,11 +86,11 @@ test-hack: ## Unit tests of the developer cluster's and the tools' own modules
 .PHONY: test-analysis
 test-analysis: ## Tests of the Python analysis, its report in headless Chromium
 	@hack/test-packages
-	hack/python -m pytest -q -rs --durations=10 analysis
+	$(BESIDE) hack/python -m pytest -q -rs --durations=10 analysis
 
 .PHONY: test-console
 test-console: ## Unit tests of the web console
-	hack/node npm run --silent test
+	$(BESIDE) hack/node npm run --silent test
 
 .PHONY: test-browser
 test-browser: ## Tests of the web console in Chromium on the cluster of KUBECONFIG (PICTURES=1: draw the documentation's pictures of it)
