@@ -64,6 +64,9 @@ func flagError(cmd *cobra.Command, err error) error {
 // nearestFlag of a command to a misspelt name; empty if none is near.
 func nearestFlag(cmd *cobra.Command, name string) string {
 	var names []string
-	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
-	return wording.Nearest("--"+name, names)
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := wording.Nearest(name, names); near != "" {
+		return "--" + near
+	}
+	return ""
 }

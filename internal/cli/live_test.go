@@ -712,6 +712,7 @@ func TestWrongArgumentsSayWhatToType(t *testing.T) {
 		"a misspelt subcommand":    {[]string{"scenario", "inspct"}, `vignette scenario has no command "inspct": did you mean inspect? see vignette scenario --help`},
 		"a command like no other":  {[]string{"explain"}, `vignette has no command "explain": see vignette --help`},
 		"no such flag":             {[]string{"logs", "--folow", "hq"}, "unknown flag: --folow: did you mean --follow? see vignette logs --help"},
+		"a flag like no other":     {[]string{"shell", "--map"}, "unknown flag: --map: see vignette shell --help"},
 		"shell without a node":     {[]string{"shell"}, "vignette shell needs a NODE: see vignette shell --help"},
 		"a command without dashes": {[]string{"shell", "hq", "ls"}, "the command after --: vignette shell hq -- ls"},
 		"capture of a node alone":  {[]string{"capture", "hq"}, "needs a NODE and a NETWORK, such as vignette capture hq wan"},
