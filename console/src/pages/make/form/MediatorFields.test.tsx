@@ -37,4 +37,6 @@ test("a leg has its broker, QoS, topics and prefix, and goes", async () => {
   expect(appsOf(model)).toMatchObject([{}, {}, { mediator: { legs: [{ protocol: "mqtt", to: "hub", qos: 2, topics: ["units/#"], prefix: "nor/" }, { protocol: "xmpp", to: "chat", qos: 1 }] } }]);
   await user.click(screen.getByRole("button", { name: "Remove leg 1, to hub" }));
   expect(appsOf(model)).toMatchObject([{}, {}, { mediator: { legs: [{ protocol: "xmpp", to: "chat", qos: 1 }] } }]);
+  await user.click(screen.getByRole("button", { name: "Add a leg" }));
+  expect(appsOf(model)).toMatchObject([{}, {}, { mediator: { legs: [{ protocol: "xmpp", to: "chat" }, { protocol: "mqtt", to: "hub" }] } }]);
 });

@@ -35,7 +35,7 @@ export function MediatorFields({ app }: { app: number }) {
       })}
       <Errors of={[list.slice(0, -1), list]} />
       <Group>
-        <EditButton size="compact-xs" edits={() => editing.add(list, editing.newLeg(listOf(at(editing.spec, list)).length))}>
+        <EditButton size="compact-xs" edits={() => editing.add(list, editing.newLeg(listOf(at(editing.spec, list))))}>
           Add a leg
         </EditButton>
       </Group>

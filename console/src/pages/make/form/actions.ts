@@ -188,7 +188,8 @@ export class Editing {
     const subscriber = { protocol, ...to, topics: ["#"] };
     const messaging = { transport: "http", push: { to: "all", period: "10s" } };
     const mqttsnGateway = { to: this.mqttBroker() };
-    const mediator = { legs: [this.newLeg(0), this.newLeg(1)] };
+    const leg = this.newLeg([]);
+    const mediator = { legs: [leg, this.newLeg([leg])] };
     const node = firstOf(nodesOf(this.spec));
     const script = { ...(mqttsnGateway.to === "" ? { protocol: "mqtt-udp" } : { protocol: "mqtt", ...mqttsnGateway }), messages: beginningOf("messages", node) };
     const parts: Record<string, Fields> = { publisher: { publisher }, subscriber: { subscriber }, both: { publisher, subscriber }, messaging: { messaging }, mqttsnGateway: { mqttsnGateway }, mediator: { mediator }, script: { script }, mgen: { mgen: { script: newFlows(node) } }, own: { image: "registry.example/app:1", command: ["/app"] } };
@@ -202,9 +203,10 @@ export class Editing {
     return wordOf(broker?.name);
   }
 
-  /** newLeg of a mediator that has some already: to the next broker, by its first protocol. */
-  newLeg(place: number): Fields {
-    const broker = listOf(this.spec.apps).map(fieldsOf).filter(brokerOf)[place];
+  /** newLeg of a mediator beside others: to the first broker that they do not go to, by its first protocol. */
+  newLeg(others: readonly unknown[]): Fields {
+    const taken = others.map((leg) => wordOf(fieldsOf(leg).to).split("/").at(-1));
+    const broker = listOf(this.spec.apps).map(fieldsOf).find((app) => brokerOf(app) && !taken.includes(wordOf(app.name)));
     const [protocol = "mqtt"] = protocolsOf[(broker && brokerOf(broker)) ?? ""] ?? [];
     return { protocol, to: wordOf(broker?.name) };
   }
