@@ -159,15 +159,12 @@ func noSuchCommand(cmd *cobra.Command, args []string) error {
 		names = append(names, command.Name())
 	}
 	near := cmp.Or(strings.Join(cmd.SuggestionsFor(args[0]), " or "), wording.Nearest(args[0], names))
-	return fmt.Errorf("%s has no command %q: %ssee %[1]s --help", cmd.CommandPath(), args[0], asked(near))
+	return fmt.Errorf("%s has no command %q: %s", cmd.CommandPath(), args[0], seeHelp(cmd, near))
 }
 
-// asked is the question whether a word was meant; empty without one.
-func asked(near string) string {
-	if near == "" {
-		return ""
-	}
-	return "did you mean " + near + "? "
+// seeHelp says what a misspelt word may mean, if anything, and where the right ones are.
+func seeHelp(cmd *cobra.Command, near string) string {
+	return strings.TrimLeft(wording.Meant(near)+" see "+cmd.CommandPath()+" --help", " ")
 }
 
 func newVersion(version string) *cobra.Command {

@@ -42,10 +42,10 @@ func explainFlags(err error) error {
 
 // flagError says in plain words what is wrong with a flag.
 func flagError(cmd *cobra.Command, err error) error {
-	help := fmt.Sprintf("see %s --help", cmd.CommandPath())
 	if name, unknown := strings.CutPrefix(err.Error(), "unknown flag: --"); unknown {
-		return fmt.Errorf("%w: %s%s", err, asked(nearestFlag(cmd, name)), help)
+		return fmt.Errorf("%w: %s", err, seeHelp(cmd, nearestFlag(cmd, name)))
 	}
+	help := seeHelp(cmd, "")
 	m := invalidArgument.FindStringSubmatch(err.Error())
 	if m == nil {
 		return fmt.Errorf("%w: %s", err, help)

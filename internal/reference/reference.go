@@ -269,7 +269,7 @@ func (f *file) value(metric, cell string) float64 {
 // meant asks for the nearest of the names, if any is near.
 func meant(word string, names []string) string {
 	if near := wording.Nearest(word, names); near != "" {
-		return "did you mean " + near + "? "
+		return wording.Meant(near) + " "
 	}
 	return ""
 }

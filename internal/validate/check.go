@@ -447,10 +447,7 @@ func (d *document) unknownObjects(known surroundings) (findings []Finding) {
 
 // meant proposes a known name that differs little.
 func meant[V any](name string, known map[string]V) string {
-	if near := wording.Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
-		return " (did you mean " + near + "?)"
-	}
-	return ""
+	return wording.InParentheses(wording.Meant(wording.Nearest(name, slices.Sorted(maps.Keys(known)))))
 }
 
 func there[V any](known map[string]V, name string) bool {

@@ -38,7 +38,7 @@ func (d *document) checkMetadata() (findings []Finding) {
 		}
 		message := "there is no such field"
 		if near := wording.Nearest(key.Value, metadataKeys); near != "" {
-			message += ": did you mean " + near + "?"
+			message += ": " + wording.Meant(near)
 		}
 		findings = append(findings, Finding{File: d.file, Line: key.Line, Path: "metadata." + key.Value, Message: message})
 		delete(metadata, key.Value)

@@ -44,13 +44,21 @@ func Shorten(text string, most int) string {
 
 // DidYouMean asks for the nearest of the known names, or lists them if none is near.
 func DidYouMean(name string, known []string) string {
-	if meant := Nearest(name, known); meant != "" {
-		return ": did you mean " + meant + "?"
+	if near := Nearest(name, known); near != "" {
+		return ": " + Meant(near)
 	}
 	if len(known) == 0 {
 		return ": there is none"
 	}
 	return ": use one of " + strings.Join(known, ", ")
+}
+
+// Meant is the question whether a word was meant; empty without one.
+func Meant(near string) string {
+	if near == "" {
+		return ""
+	}
+	return "did you mean " + near + "?"
 }
 
 // Nearest of the names to a misspelt word by the number of edits, if any is near at all; empty otherwise.

@@ -335,7 +335,7 @@ func orMeant(name string, members []apps.Member) string {
 		names = append(names, m.Node, m.Group)
 	}
 	if near := wording.Nearest(name, names); near != "" {
-		return ": did you mean " + near + "?"
+		return ": " + wording.Meant(near)
 	}
 	return ": use a node, a group or all"
 }
